@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+# What every pipeline step shares.  Source it; it runs nothing.
+# shellcheck shell=bash
+set -eu
+
+P2P_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+P2P_OUT=${P2P_OUT:-$P2P_TOP/out}
+P2P_DEFAULT_DRIVER=555.58.02
+# Same input, same bytes: every archive takes its times from the last commit.
+if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
+    SOURCE_DATE_EPOCH=$(git -C "$P2P_TOP" log -1 --format=%ct 2>/dev/null || echo 1764547200)
+fi
+export SOURCE_DATE_EPOCH
+
+# die STATUS WHAT: one line on stderr that says what failed, on what, and what to do.
+die() {
+    _status=$1
+    shift
+    printf '%s: error: %s\n' "${0##*/}" "$*" >&2
+    exit "$_status"
+}
+
+say() { printf '%s: %s\n' "${0##*/}" "$*"; }
+
+# URI of the Debian mirror that this machine's apt uses (first enabled deb entry
+# whose path is not a security archive).  On Ubuntu: its own archive.
+apt_mirror() {
+    apt-get indextargets --format '$(SITE) $(REPO_URI) $(RELEASE)' 'Created-By: Packages' 2>/dev/null |
+        awk '$3 !~ /security/ && $2 ~ /\/(debian|ubuntu)\/?$/ { print $2; exit }'
+}
+
+# URI of the security archive, or nothing.
+apt_security_mirror() {
+    apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' 2>/dev/null |
+        awk '$2 ~ /security/ { print $1; exit }'
+}
+
+# ensure_packages PKG...: install what is missing, say what, never upgrade or remove.
+ensure_packages() {
+    _missing=''
+    for _p in "$@"; do
+        dpkg-query -W -f '${db:Status-Status}\n' "$_p" 2>/dev/null | grep -qx installed || _missing="$_missing $_p"
+    done
+    [ -n "$_missing" ] || return 0
+    [ "$(id -u)" -eq 0 ] || die 1 "missing packages:$_missing; run as root: apt-get install$_missing"
+    say "installing:$_missing"
+    # apt's lists may be empty or old on a fresh machine.
+    apt-get -qq update >/dev/null || die 1 "apt-get update failed; check the network and /etc/apt/sources.list*"
+    # shellcheck disable=SC2086
+    DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends --no-upgrade --no-remove \
+        $_missing >"${TMPDIR:-/tmp}/p2p-apt.$$" 2>&1 ||
+        { tail -n 5 "${TMPDIR:-/tmp}/p2p-apt.$$" >&2; die 1 "apt-get install failed for:$_missing"; }
+    rm -f "${TMPDIR:-/tmp}/p2p-apt.$$"
+}
+
+# debian_sources SUITE: apt sources of one Debian suite from this machine's own mirror.
+debian_sources() {
+    _m=$(apt_mirror) _s=$(apt_security_mirror)
+    [ -n "$_m" ] || die 1 "no Debian mirror found in /etc/apt; add one and run apt-get update"
+    printf 'deb %s %s main\n' "$_m" "$1"
+    case $1 in sid | experimental) return 0 ;; esac
+    [ -z "$_s" ] || printf 'deb %s %s-security main\n' "$_s" "$1"
+}
+
+# make_chroot SUITE DIR [PKG,PKG...]: a minimal Debian root with extra packages; services never start in it.
+# Needs root and mmdebstrap.
+make_chroot() {
+    debian_sources "$1" | mmdebstrap --quiet --variant=minbase --include="${3:-ca-certificates}" \
+        --aptopt='Acquire::Languages "none"' --aptopt='APT::Install-Recommends "false"' \
+        --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+        --skip=cleanup/apt/lists \
+        --customize-hook='printf "#!/bin/sh\nexit 101\n" >"$1/usr/sbin/policy-rc.d"; chmod 755 "$1/usr/sbin/policy-rc.d"' \
+        "$1" "$2" - || die 1 "mmdebstrap of $1 into $2 failed; see the lines above"
+}
