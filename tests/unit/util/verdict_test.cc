@@ -6,13 +6,15 @@
 using p2p::Verdict;
 using p2p::worst;
 
-BOOST_AUTO_TEST_CASE(nothing_against_it_is_proven) { BOOST_TEST((worst({}) == Verdict::Proven)); }
+BOOST_AUTO_TEST_CASE(nothing_against_it_is_proven) {
+    BOOST_TEST((worst({}) == Verdict::Proven));
+}
 
 // 30 > 31 > 21 > 20 > 40 > 10 > 0: each wins over all that follow it.
 BOOST_AUTO_TEST_CASE(priority_order) {
-    const std::vector<Verdict> order = {Verdict::WrongData,    Verdict::Hang, Verdict::Reload,
-                                        Verdict::Unavailable,  Verdict::Inconclusive,
-                                        Verdict::Slow,         Verdict::Proven};
+    const std::vector<Verdict> order = {
+        Verdict::WrongData,    Verdict::Hang, Verdict::Reload, Verdict::Unavailable,
+        Verdict::Inconclusive, Verdict::Slow, Verdict::Proven};
     for (size_t i = 0; i < order.size(); i++) {
         std::vector<Verdict> rest(order.begin() + i, order.end());
         BOOST_TEST((worst(rest) == order[i]));

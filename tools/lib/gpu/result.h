@@ -10,7 +10,7 @@
 namespace p2p {
 
 enum class Outcome {
-    NotRun,        // with a reason in `detail`
+    NotRun,  // with a reason in `detail`
     Ok,
     NotDelivered,  // destination still holds its old content (mirror, dropped writes)
     Zeros,         // destination reads zeros
@@ -21,7 +21,8 @@ enum class Outcome {
 const char* outcomeName(Outcome o);  // "not-run", "ok", "not-delivered", ...
 
 // One test on one ordered pair. `test` is one of: "ce_push", "ce_pull", "sm_store", "sm_load",
-// "handshake", "ipc", "concurrent"; single GPU: "self_fill", "self_copy", "self_handshake", "self_ipc".
+// "handshake", "ipc", "concurrent"; single GPU: "self_fill", "self_copy", "self_handshake",
+// "self_ipc".
 struct TestResult {
     std::string test;
     Outcome outcome = Outcome::NotRun;
@@ -36,34 +37,34 @@ struct TestResult {
 // Ordered pair: data moves from `src` to `dst` (BDFs, "0000:01:00.0").
 struct PairResult {
     std::string src, dst;
-    bool can_access = false;                 // cuDeviceCanAccessPeer(src, dst): a claim, not a proof
-    std::string path;                        // "pcie-bar1", "nvlink", "none", "unknown"
-    std::string path_evidence;               // how the path is known
+    bool can_access = false;    // cuDeviceCanAccessPeer(src, dst): a claim, not a proof
+    std::string path;           // "pcie-bar1", "nvlink", "none", "unknown"
+    std::string path_evidence;  // how the path is known
     std::vector<TestResult> tests;
-    std::optional<double> bandwidth_gbs;     // GB/s (10^9 bytes), unidirectional, under load
-    std::optional<double> latency_us;        // one-way, microseconds
-    std::optional<double> limit_gbs;         // what the slowest link of the path allows
+    std::optional<double> bandwidth_gbs;  // GB/s (10^9 bytes), unidirectional, under load
+    std::optional<double> latency_us;     // one-way, microseconds
+    std::optional<double> limit_gbs;      // what the slowest link of the path allows
 };
 
 struct GpuInfo {  // as CUDA/NVML see the device
     std::string bdf, uuid, name;
     int compute_major = 0, compute_minor = 0;
     std::uint64_t vram_bytes = 0;
-    std::uint64_t bar1_bytes = 0;            // nvmlDeviceGetBAR1MemoryInfo total
+    std::uint64_t bar1_bytes = 0;  // nvmlDeviceGetBAR1MemoryInfo total
     std::optional<bool> display_active;
     std::optional<int> busy_percent;
     int compute_processes = 0;
 };
 
 struct GpuRun {
-    bool ran = false;                 // a child ran and answered in full
-    bool timed_out = false;           // the parent had to kill it
-    std::string error;                // e.g. "libcuda.so.1: cannot open shared object file"
-    int cuda_init = 0, nvml_init = 0; // return codes of cuInit / nvmlInit_v2; -1 = library missing
-    std::string driver_version;       // NVML
+    bool ran = false;                  // a child ran and answered in full
+    bool timed_out = false;            // the parent had to kill it
+    std::string error;                 // e.g. "libcuda.so.1: cannot open shared object file"
+    int cuda_init = 0, nvml_init = 0;  // return codes of cuInit / nvmlInit_v2; -1 = library missing
+    std::string driver_version;        // NVML
     std::vector<GpuInfo> gpus;
     std::vector<PairResult> pairs;
-    std::vector<TestResult> single;   // one-GPU self tests
+    std::vector<TestResult> single;  // one-GPU self tests
 };
 
 }  // namespace p2p

@@ -28,11 +28,11 @@ struct Evidence {
 };
 
 struct Finding {
-    std::string id;        // stable public name, e.g. "rebar-off"
+    std::string id;  // stable public name, e.g. "rebar-off"
     Severity severity = Severity::Info;
-    std::string subject;   // BDF, "A->B" pair of BDFs, kernel release, or "host"
-    std::string cause;     // one sentence
-    std::string remedy;    // one sentence or a pasteable command
+    std::string subject;  // BDF, "A->B" pair of BDFs, kernel release, or "host"
+    std::string cause;    // one sentence
+    std::string remedy;   // one sentence or a pasteable command
     std::vector<Evidence> evidence;
 };
 

@@ -28,10 +28,9 @@ std::string_view verdictName(Verdict v) {
 
 Verdict worst(const std::vector<Verdict>& all) {
     // Strongest first: evidence of harm outranks a refusal, a refusal a doubt.
-    constexpr std::array<Verdict, 7> order = {Verdict::WrongData,   Verdict::Hang,
-                                              Verdict::Reload,      Verdict::Unavailable,
-                                              Verdict::Inconclusive, Verdict::Slow,
-                                              Verdict::Proven};
+    constexpr std::array<Verdict, 7> order = {
+        Verdict::WrongData,    Verdict::Hang, Verdict::Reload, Verdict::Unavailable,
+        Verdict::Inconclusive, Verdict::Slow, Verdict::Proven};
     for (Verdict v : order)
         if (std::find(all.begin(), all.end(), v) != all.end()) return v;
     return Verdict::Proven;
