@@ -21,8 +21,8 @@ enum class Outcome {
 const char* outcomeName(Outcome o);  // "not-run", "ok", "not-delivered", ...
 
 // One test on one ordered pair. `test` is one of: "ce_push", "ce_pull", "sm_store", "sm_load",
-// "handshake", "ipc", "concurrent"; single GPU: "self_fill", "self_copy", "self_handshake",
-// "self_ipc".
+// "handshake", "ipc", "concurrent", "bandwidth", "bidirectional", "latency"; single GPU:
+// "self_fill", "self_copy", "self_handshake", "self_ipc", "self_rates".
 struct TestResult {
     std::string test;
     Outcome outcome = Outcome::NotRun;
@@ -42,6 +42,7 @@ struct PairResult {
     std::string path_evidence;  // how the path is known
     std::vector<TestResult> tests;
     std::optional<double> bandwidth_gbs;  // GB/s (10^9 bytes), unidirectional, under load
+    std::optional<double> bidir_gbs;      // GB/s, both directions at once, their sum
     std::optional<double> latency_us;     // one-way, microseconds
     std::optional<double> limit_gbs;      // what the slowest link of the path allows
 };
@@ -54,17 +55,29 @@ struct GpuInfo {  // as CUDA/NVML see the device
     std::optional<bool> display_active;
     std::optional<int> busy_percent;
     int compute_processes = 0;
+    bool in_cuda = false;  // cuInit offered it (CUDA_VISIBLE_DEVICES may hide some)
+};
+
+// What one GPU reaches without a peer; GB/s (10^9 bytes).
+struct LocalRates {
+    std::string bdf;
+    std::optional<double> host_to_gpu_gbs;  // pinned host memory
+    std::optional<double> gpu_to_host_gbs;
+    std::optional<double> copy_gbs;    // inside the GPU; bytes copied, each read and written once
+    std::optional<double> latency_us;  // one-way flag between two kernels on it, microseconds
 };
 
 struct GpuRun {
     bool ran = false;                  // a child ran and answered in full
     bool timed_out = false;            // the parent had to kill it
+    bool cuda_asked = false;           // cuInit was called; else cuda_init says nothing
     std::string error;                 // e.g. "libcuda.so.1: cannot open shared object file"
     int cuda_init = 0, nvml_init = 0;  // return codes of cuInit / nvmlInit_v2; -1 = library missing
     std::string driver_version;        // NVML
     std::vector<GpuInfo> gpus;
     std::vector<PairResult> pairs;
     std::vector<TestResult> single;  // one-GPU self tests
+    std::vector<LocalRates> local;   // only when rates were asked for
 };
 
 }  // namespace p2p
