@@ -8,7 +8,7 @@ namespace p2p {
 
 // Writes what collect() would read of the machine at `root` ("" = this one) to `file`, a gzip'ed
 // tar that is the same for the same machine.  UUIDs, serial numbers, the host name and root= are
-// replaced.  `extra` adds files: name without slashes -> content (see snapshotExtra).
+// replaced.  `extra` adds files: name without slashes -> content (see Snapshot::extra).
 // Throws std::runtime_error with one line that names the file and the reason.
 void gather(const std::string& file, const std::string& root = "",
             const std::map<std::string, std::string>& extra = {});
@@ -27,6 +27,7 @@ class Snapshot {
 
   private:
     std::string root_;
+    std::string top_;  // what to remove
     bool temporary_ = false;
 };
 

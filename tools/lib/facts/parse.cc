@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: MIT
+#include "lib/facts/parse.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+
+#include "lib/facts/pci_caps.h"
+
+namespace p2p::parse {
+namespace {
+
+bool space(char c) {
+    return std::isspace(static_cast<unsigned char>(c)) != 0;
+}
+bool digit(char c) {
+    return c >= '0' && c <= '9';
+}
+bool startsWith(const std::string& s, const std::string& head) {
+    return s.compare(0, head.size(), head) == 0;
+}
+bool has(const std::string& s, const char* part) {
+    return s.find(part) != std::string::npos;
+}
+
+// Module names are the same with - and _ (modprobe(8)).
+std::string moduleName(std::string name) {
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
+}
+
+std::string unquote(const std::string& s) {
+    if (s.size() >= 2 && s.front() == '"' && s.back() == '"') return s.substr(1, s.size() - 2);
+    return s;
+}
+
+}  // namespace
+
+std::string trim(const std::string& t) {
+    std::size_t a = 0, b = t.size();
+    while (a < b && space(t[a])) ++a;
+    while (b > a && space(t[b - 1])) --b;
+    return t.substr(a, b - a);
+}
+
+std::vector<std::string> lines(const std::string& text) {
+    std::vector<std::string> all;
+    std::size_t at = 0;
+    while (at < text.size()) {
+        std::size_t end = text.find('\n', at);
+        if (end == std::string::npos) end = text.size();
+        all.push_back(text.substr(at, end - at));
+        at = end + 1;
+    }
+    return all;
+}
+
+std::vector<std::string> words(const std::string& text) {
+    std::vector<std::string> all;
+    std::istringstream in(text);
+    std::string w;
+    while (in >> w) all.push_back(w);
+    return all;
+}
+
+std::vector<std::string> cmdline(const std::string& text) {
+    std::vector<std::string> all;
+    std::string word;
+    bool quoted = false, any = false;
+    for (char c : text) {
+        if (c == '"') quoted = !quoted;
+        if (space(c) && !quoted) {
+            if (any) all.push_back(word);
+            word.clear();
+            any = false;
+        } else {
+            word += c;
+            any = true;
+        }
+    }
+    if (any) all.push_back(word);
+    return all;
+}
+
+std::optional<std::string> cmdlineValue(const std::string& text, const std::string& name) {
+    std::optional<std::string> found;
+    for (const std::string& w : cmdline(text)) {
+        if (w == name) found = "";
+        if (startsWith(w, name + "=")) found = unquote(w.substr(name.size() + 1));
+    }
+    return found;
+}
+
+void modprobe(const std::string& text, const std::string& path,
+              std::vector<ModprobeOption>& options, std::vector<ModprobeRule>& rules) {
+    std::string joined;
+    int number = 0, start = 0;
+    auto all = lines(text);
+    all.emplace_back();  // ends a file whose last line asks for more
+    for (const std::string& raw : all) {
+        ++number;
+        if (joined.empty()) start = number;
+        if (!raw.empty() && raw.back() == '\\') {
+            joined += raw.substr(0, raw.size() - 1);
+            joined += ' ';
+            continue;
+        }
+        const std::string line = trim(joined + raw);
+        joined.clear();
+        if (line.empty() || line[0] == '#') continue;
+        const auto w = cmdline(line);
+        if (w.size() < 2) continue;
+        const std::string module = moduleName(w[1]);
+        if (w[0] == "options") {
+            for (std::size_t i = 2; i < w.size(); ++i) {
+                const std::size_t eq = w[i].find('=');
+                const std::string name = w[i].substr(0, eq);
+                // Kernel parameters know no difference between - and _ either.
+                options.push_back({module, moduleName(name),
+                                   eq == std::string::npos ? "" : unquote(w[i].substr(eq + 1)),
+                                   path, start});
+            }
+        } else if (w[0] == "blacklist" || w[0] == "install" || w[0] == "remove" ||
+                   w[0] == "alias" || w[0] == "softdep") {
+            rules.push_back({w[0], module, line, path, start});
+        }
+    }
+}
+
+void modprobeCmdline(const std::string& text, std::vector<ModprobeOption>& options,
+                     std::vector<ModprobeRule>& rules) {
+    static const std::string kPath = "/proc/cmdline";
+    for (const std::string& w : cmdline(text)) {
+        const std::size_t eq = w.find('=');
+        const std::string key = w.substr(0, eq);
+        const std::string value = eq == std::string::npos ? "" : unquote(w.substr(eq + 1));
+        if (key == "modprobe.blacklist" || key == "module_blacklist") {
+            std::istringstream in(value);
+            std::string module;
+            while (std::getline(in, module, ','))
+                if (!module.empty())
+                    rules.push_back({"blacklist", moduleName(module), w, kPath, 1});
+            continue;
+        }
+        const std::size_t dot = key.find('.');
+        if (dot == std::string::npos || dot == 0) continue;
+        const std::string module = moduleName(key.substr(0, dot));
+        if (module == "nvidia" || startsWith(module, "nvidia_"))
+            options.push_back({module, moduleName(key.substr(dot + 1)), value, kPath, 1});
+    }
+}
+
+std::map<std::string, std::string> params(const std::string& text) {
+    std::map<std::string, std::string> all;
+    for (const std::string& line : lines(text)) {
+        const std::size_t colon = line.find(':');
+        if (colon == std::string::npos || colon == 0) continue;
+        all[trim(line.substr(0, colon))] = unquote(trim(line.substr(colon + 1)));
+    }
+    return all;
+}
+
+Dwords registryDwords(const std::string& text) {
+    Dwords all;
+    std::istringstream in(text);
+    std::string pair;
+    while (std::getline(in, pair, ';')) {
+        const std::size_t eq = pair.find('=');
+        const std::string key = trim(pair.substr(0, eq));
+        if (key.empty()) continue;
+        all.emplace_back(key, eq == std::string::npos ? "" : trim(pair.substr(eq + 1)));
+    }
+    return all;
+}
+
+std::map<std::string, Dwords> registryDwordsPerDevice(const std::string& text) {
+    std::map<std::string, Dwords> all;
+    std::string bdf;
+    for (const auto& [key, value] : registryDwords(text)) {
+        if (key != "pci") {
+            if (!bdf.empty()) all[bdf].emplace_back(key, value);
+            continue;
+        }
+        unsigned domain = 0, bus = 0, slot = 0, function = 0;
+        bdf.clear();
+        const char* v = value.c_str();
+        int used = 0;
+        // NOLINTBEGIN(cert-err34-c): %n tells whether all of the text was used, widths bound it
+        if (std::sscanf(v, "%8x:%2x:%2x.%1x%n", &domain, &bus, &slot, &function, &used) != 4 ||
+            v[used]) {
+            function = 0;
+            used = 0;
+            if (std::sscanf(v, "%8x:%2x:%2x%n", &domain, &bus, &slot, &used) != 3 || v[used]) {
+                domain = 0;
+                used = 0;
+                if (std::sscanf(v, "%2x:%2x%n", &bus, &slot, &used) != 2 || v[used]) continue;
+            }
+        }
+        // NOLINTEND(cert-err34-c)
+        char buf[32];
+        std::snprintf(buf, sizeof buf, "%04x:%02x:%02x.%x", domain, bus, slot, function);
+        bdf = buf;
+        all[bdf];
+    }
+    return all;
+}
+
+std::optional<std::uint32_t> dword(const std::string& text) {
+    if (text.empty() || !digit(text[0])) return std::nullopt;
+    char* end = nullptr;
+    errno = 0;
+    const unsigned long long v = std::strtoull(text.c_str(), &end, 0);
+    if (*end || errno || v > 0xffffffffULL) return std::nullopt;
+    return static_cast<std::uint32_t>(v);
+}
+
+namespace {
+
+// "6,1234,5678,-;text" -> text;  "[    1.234567] kernel: text" -> text.
+std::string message(const std::string& line) {
+    std::size_t at = 0;
+    if (!line.empty() && digit(line[0])) {
+        const std::size_t semi = line.find(';');
+        const std::size_t comma = line.find(',');
+        if (semi != std::string::npos && comma < semi) at = semi + 1;
+    }
+    if (at < line.size() && line[at] == '[') {
+        const std::size_t close = line.find("] ", at);
+        bool stamp = close != std::string::npos;
+        for (std::size_t i = at + 1; stamp && i < close; ++i)
+            stamp = digit(line[i]) || line[i] == '.' || line[i] == ' ';
+        if (stamp) at = close + 2;
+    }
+    if (line.compare(at, 8, "kernel: ") == 0) at += 8;
+    return trim(line.substr(at));
+}
+
+bool relevant(const std::string& m) {
+    for (const char* key : {"NVRM",
+                            "nvidia",
+                            "nouveau",
+                            "nova",
+                            "AMD-Vi",
+                            "DMAR",
+                            "iommu",
+                            "IOMMU",
+                            "vfio",
+                            "module verification failed",
+                            "Lockdown",
+                            "Secure boot",
+                            "Secure Boot",
+                            "AER:",
+                            "no space",
+                            "failed to assign",
+                            "can't assign",
+                            "ACS",
+                            "Key was rejected",
+                            "efifb",
+                            "simple-framebuffer",
+                            "fb0:"})
+        if (has(m, key)) return true;
+    return false;
+}
+
+}  // namespace
+
+std::vector<std::string> kernelLog(const std::string& text) {
+    // A driver that repeats one complaint thousands of times must not fill the memory.
+    constexpr std::size_t kMost = 2000, kLongest = 1000;
+    std::vector<std::string> all;
+    for (const std::string& line : lines(text)) {
+        // " SUBSYSTEM=pci": the dictionary of the record before.
+        if (!line.empty() && line[0] == ' ' && !startsWith(line, "  ")) continue;
+        std::string m = message(line);
+        if (!relevant(m)) continue;
+        if (m.size() > kLongest) m.resize(kLongest);
+        if (all.size() < kMost) all.push_back(std::move(m));
+    }
+    return all;
+}
+
+std::map<std::string, std::string> consoleRegions(const std::string& text) {
+    std::map<std::string, std::string> all;
+    std::vector<std::pair<std::size_t, std::string>> inside;  // indentation, BDF
+    for (const std::string& line : lines(text)) {
+        const std::size_t indent = line.find_first_not_of(' ');
+        const std::size_t colon = line.find(" : ");
+        if (indent == std::string::npos || colon == std::string::npos) continue;
+        while (!inside.empty() && inside.back().first >= indent) inside.pop_back();
+        const std::string name = trim(line.substr(colon + 3));
+        if (pci::isBdf(name)) {
+            inside.emplace_back(indent, name);
+        } else if (!inside.empty() && (name == "BOOTFB" || name == "efifb" || name == "simplefb" ||
+                                       name == "vesafb")) {
+            all[inside.back().second] = name;
+        }
+    }
+    return all;
+}
+
+bool hypervisorFlag(const std::string& text) {
+    for (const std::string& line : lines(text)) {
+        if (!startsWith(line, "flags")) continue;
+        const auto w = words(line);
+        return std::find(w.begin(), w.end(), "hypervisor") != w.end();
+    }
+    return false;
+}
+
+std::optional<std::uint64_t> shmLimit(const std::string& text) {
+    std::optional<std::uint64_t> found;
+    for (const std::string& line : lines(text)) {
+        const auto w = words(line);
+        if (w.size() < 4 || w[1] != "/dev/shm") continue;
+        found.reset();
+        std::istringstream in(w[3]);
+        std::string option;
+        while (std::getline(in, option, ',')) {
+            if (!startsWith(option, "size=")) continue;
+            char* end = nullptr;
+            errno = 0;
+            const std::uint64_t v = std::strtoull(option.c_str() + 5, &end, 10);
+            int shift = -1;
+            if (*end == '\0') shift = 0;
+            if (*end == 'k') shift = 10;
+            if (*end == 'm') shift = 20;
+            if (*end == 'g') shift = 30;
+            if (shift >= 0 && !errno && digit(option[5]) && v <= (UINT64_MAX >> shift))
+                found = v << shift;
+        }
+    }
+    return found;
+}
+
+std::string selected(const std::string& text) {
+    const std::size_t a = text.find('['), b = text.find(']');
+    if (a == std::string::npos || b == std::string::npos || b < a) return trim(text);
+    return text.substr(a + 1, b - a - 1);
+}
+
+namespace {
+// "550.54.15", "565.77": digits with one or two dots, three digits first.
+bool isVersion(const std::string& w) {
+    std::size_t dots = 0, run = 0;
+    for (std::size_t i = 0; i < w.size(); ++i) {
+        if (w[i] == '.') {
+            if (run == 0 || (dots == 0 && run != 3)) return false;
+            ++dots;
+            run = 0;
+        } else if (digit(w[i])) {
+            ++run;
+        } else {
+            return false;
+        }
+    }
+    return run > 0 && (dots == 1 || dots == 2);
+}
+}  // namespace
+
+std::string driverVersion(const std::string& text) {
+    for (const std::string& line : lines(text)) {
+        if (!has(line, "NVRM version")) continue;
+        for (const std::string& w : words(line))
+            if (isVersion(w)) return w;
+    }
+    return "";
+}
+
+std::string libraryVersion(const std::string& file, const std::string& library) {
+    if (!startsWith(file, library + ".")) return "";
+    const std::string version = file.substr(library.size() + 1);
+    return isVersion(version) ? version : "";
+}
+
+}  // namespace p2p::parse
