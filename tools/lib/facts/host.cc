@@ -104,15 +104,18 @@ void libraries(Machine& m, Facts& f) {
 }
 
 Sourced<std::string> compiler(Machine& m) {
-    // cc -> /etc/alternatives/cc -> /usr/bin/gcc -> gcc-12
-    std::string path = "/usr/bin/cc";
-    if (!m.exists(path)) return Sourced<std::string>::missing(path, kAbsent);
-    for (int i = 0; i < 5; ++i) {
+    // cc -> /etc/alternatives/cc -> /usr/bin/gcc -> gcc-12 -> x86_64-linux-gnu-gcc-12
+    const std::string cc = "/usr/bin/cc";
+    std::string path = cc;
+    for (int i = 0; i < 8; ++i) {
         const auto target = m.link(path);
+        if (!target && i == 0 && !m.exists(cc)) return Sourced<std::string>::missing(cc, kAbsent);
         if (!target) break;
         path = target->front() == '/' ? *target : path.substr(0, path.rfind('/') + 1) + *target;
     }
-    return {"/usr/bin/cc", path.substr(path.rfind('/') + 1)};
+    const std::string name = path.substr(path.rfind('/') + 1);
+    const std::size_t gcc = name.rfind("gcc");  // without the target in front of it
+    return {cc, gcc == std::string::npos ? name : name.substr(gcc)};
 }
 
 Sourced<std::vector<Holder>> holders(Machine& m) {
@@ -123,7 +126,7 @@ Sourced<std::vector<Holder>> holders(Machine& m) {
     std::vector<Holder> all;
     bool hidden = false;
     const bool recording = m.recording();
-    Machine quiet(m.host("").empty() ? "" : m.host(""));
+    Machine quiet(m.host(""));
     const auto pids = quiet.list("/proc");
     for (const std::string& pid : pids.valueOr({})) {
         if (!isNumber(pid)) continue;

@@ -90,7 +90,8 @@ int Machine::open(const std::string& path, int flags) const {
     if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(fd);
     char real[PATH_MAX], top_real[PATH_MAX];
     if (!::realpath(host(path).c_str(), real) || !::realpath(root_.c_str(), top_real)) return -1;
-    if (std::string(real).compare(0, std::strlen(top_real), top_real) != 0) {
+    const std::string inside = std::string(top_real) + "/";
+    if ((std::string(real) + "/").compare(0, inside.size(), inside) != 0) {
         errno = ENOENT;
         return -1;
     }
@@ -113,8 +114,12 @@ void Machine::note(const std::string& path, Entry entry) {
     if (recording_) entries_[path] = std::move(entry);
 }
 
-std::string Machine::redacted(std::string text) const {
-    return redact(text, hostname_);
+std::string Machine::redacted(const std::string& path, const std::string& text) const {
+    // Only where people and the kernel write prose: a host called "identity" must not change what
+    // an attribute of sysfs says.
+    const bool prose = path == "/dev/kmsg" || path == "/proc/cmdline" || path == "/proc/version" ||
+                       path.compare(0, 9, "/var/lib/") == 0;
+    return redact(text, prose ? hostname_ : "");
 }
 
 Sourced<std::string> Machine::bytes(const std::string& path, std::size_t limit) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What the administrator asked of the driver, and what the driver took.
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -7,6 +8,13 @@
 #include "lib/facts/parse.h"
 
 namespace p2p {
+namespace {
+// Modules that this tool has an interest in.
+bool concerns(const std::string& module) {
+    return module.compare(0, 6, "nvidia") == 0 || module == "nouveau" || module == "nova_core" ||
+           module == "vfio_pci";
+}
+}  // namespace
 
 void collectSettings(Machine& m, Facts& facts) {
     // modprobe.d(5): by file name, and a name in an earlier folder hides it in the later ones.
@@ -23,6 +31,12 @@ void collectSettings(Machine& m, Facts& facts) {
         const auto text = m.text(path);
         if (text) parse::modprobe(*text, path, facts.options, facts.modprobe_rules);
     }
+    const auto other = [](const auto& o) { return !concerns(o.module); };
+    facts.options.erase(std::remove_if(facts.options.begin(), facts.options.end(), other),
+                        facts.options.end());
+    facts.modprobe_rules.erase(
+        std::remove_if(facts.modprobe_rules.begin(), facts.modprobe_rules.end(), other),
+        facts.modprobe_rules.end());
     if (facts.cmdline) parse::modprobeCmdline(*facts.cmdline, facts.options, facts.modprobe_rules);
 
     const std::string path = "/proc/driver/nvidia/params";
