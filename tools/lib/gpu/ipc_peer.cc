@@ -20,7 +20,7 @@ namespace p2p {
 
 namespace {
 
-void carryOut(const cu::Api& cu, std::unique_ptr<Gpu>& gpu, const IpcPeer::Order& order) {
+void carryOut(const cu::Api& cu, std::unique_ptr<GpuContext>& gpu, const IpcPeer::Order& order) {
     if (!gpu || gpu->bdf != order.writer) {
         gpu.reset();
         int count = 0;
@@ -33,7 +33,7 @@ void carryOut(const cu::Api& cu, std::unique_ptr<Gpu>& gpu, const IpcPeer::Order
                 cu.cuDeviceGetPCIBusId(id, sizeof(id), device) != cu::kOk)
                 continue;
             if (normalBdf(id) == order.writer)
-                gpu = std::make_unique<Gpu>(cu, device, order.writer, 4 * order.words);
+                gpu = std::make_unique<GpuContext>(cu, device, order.writer, 4 * order.words);
         }
         if (!gpu)
             throw std::runtime_error(std::string("no GPU ") + order.writer +
@@ -60,7 +60,7 @@ void serve(int fd) {
     std::string missing;
     cu::Result started = cu::kOk;
     bool loaded = false;
-    std::unique_ptr<Gpu> gpu;
+    std::unique_ptr<GpuContext> gpu;
     IpcPeer::Order order{};
     while (recv(fd, &order, sizeof(order), 0) == static_cast<ssize_t>(sizeof(order))) {
         IpcPeer::Answer answer{};

@@ -159,8 +159,10 @@ class Run {
             if (!oneChild()) break;
         settleRest(stop_reason_.empty() ? "not reached" : stop_reason_);
         for (PairResult& p : result_.pairs) {
+            // The caller's limit is that of PCIe; NVLink is not bound by it.
             const auto limit = options_.limits_gbs.find({p.src, p.dst});
-            if (limit != options_.limits_gbs.end()) p.limit_gbs = limit->second;
+            if (limit != options_.limits_gbs.end() && p.path != "nvlink")
+                p.limit_gbs = limit->second;
         }
         return std::move(result_);
     }

@@ -40,8 +40,8 @@ struct GpuOptions {
     std::uint64_t rate_bytes = 64ULL << 20U;  // bytes per copy when bandwidth is measured
     double rate_seconds = 0.25;               // seconds each rate is measured for, at least
     std::optional<std::uint32_t> seed;        // fixed seed to repeat a run; else random
-    // GB/s that the slowest link between two GPUs allows, (src, dst) by BDF; copied to
-    // PairResult::limit_gbs.
+    // GB/s that the slowest PCIe link between two GPUs allows, (src, dst) by BDF; copied to
+    // PairResult::limit_gbs unless the pair goes over NVLink.
     std::map<std::pair<std::string, std::string>, double> limits_gbs;
     std::function<void(const GpuProgress&)> progress;  // called at least twice a second
 };

@@ -50,7 +50,7 @@ class ScopedStream {
 
 class ScopedMemory {
   public:
-    ScopedMemory(const Gpu& gpu, std::size_t bytes) : gpu_(gpu) {
+    ScopedMemory(const GpuContext& gpu, std::size_t bytes) : gpu_(gpu) {
         const cu::Api& cu = gpu.cu;
         gpu.use();
         CU(cuMemAlloc_v2, &p_, bytes);
@@ -64,7 +64,7 @@ class ScopedMemory {
     operator cu::Ptr() const { return p_; }  // NOLINT(google-explicit-constructor)
 
   private:
-    const Gpu& gpu_;
+    const GpuContext& gpu_;
     cu::Ptr p_ = 0;
 };
 
@@ -86,7 +86,8 @@ class ScopedHostMemory {
 
 // Runs `copy` on `stream` again and again for `seconds` at least; GB/s by the GPU's own events.
 template <typename Copy>
-double rate(const Gpu& gpu, cu::Stream stream, std::uint64_t bytes, double seconds, Copy copy) {
+double rate(const GpuContext& gpu, cu::Stream stream, std::uint64_t bytes, double seconds,
+            Copy copy) {
     const cu::Api& cu = gpu.cu;
     gpu.use();
     cu::Event from = nullptr, to = nullptr;
@@ -112,9 +113,10 @@ double rate(const Gpu& gpu, cu::Stream stream, std::uint64_t bytes, double secon
 
 }  // namespace
 
-// ---- Gpu ----
+// ---- GpuContext ----
 
-Gpu::Gpu(const cu::Api& api, cu::Device dev, std::string address, std::uint64_t payload_bytes)
+GpuContext::GpuContext(const cu::Api& api, cu::Device dev, std::string address,
+                       std::uint64_t payload_bytes)
     : cu(api),
       device(dev),
       bdf(std::move(address)),
@@ -141,7 +143,7 @@ Gpu::Gpu(const cu::Api& api, cu::Device dev, std::string address, std::uint64_t 
     CU(cuMemAlloc_v2, &boxes, 8192);
 }
 
-Gpu::~Gpu() {
+GpuContext::~GpuContext() {
     // Errors are of no interest here: a lost device cannot free anything either.
     if (!ctx) return;
     cu.cuCtxSetCurrent(ctx);
@@ -150,34 +152,35 @@ Gpu::~Gpu() {
     cu.cuDevicePrimaryCtxRelease_v2(device);
 }
 
-void Gpu::use() const {
+void GpuContext::use() const {
     CU(cuCtxSetCurrent, ctx);
 }
 
-void Gpu::sync() const {
+void GpuContext::sync() const {
     use();
     CU(cuCtxSynchronize);
 }
 
-void Gpu::launch(cu::Function f, unsigned blocks, unsigned threads, cu::Stream stream,
-                 void** args) const {
+void GpuContext::launch(cu::Function f, unsigned blocks, unsigned threads, cu::Stream stream,
+                        void** args) const {
     use();
     CU(cuLaunchKernel, f, blocks, 1, 1, threads, 1, 1, 0, stream, args, nullptr);
 }
 
-void Gpu::fill(cu::Ptr at, std::uint64_t words, std::uint64_t base, std::uint32_t seed) const {
+void GpuContext::fill(cu::Ptr at, std::uint64_t words, std::uint64_t base,
+                      std::uint32_t seed) const {
     if (!words) return;
     std::array<void*, 4> args = {&at, &words, &base, &seed};
     launch(fill_, 256, 256, nullptr, args.data());
 }
 
-void Gpu::copyByKernel(cu::Ptr to, cu::Ptr from, std::uint64_t words) const {
+void GpuContext::copyByKernel(cu::Ptr to, cu::Ptr from, std::uint64_t words) const {
     std::array<void*, 3> args = {&to, &from, &words};
     launch(copy_, 256, 256, nullptr, args.data());
 }
 
-Gpu::Zone Gpu::check(cu::Ptr at, std::uint64_t words, std::uint64_t base, std::uint32_t seed,
-                     std::uint32_t stale) const {
+GpuContext::Zone GpuContext::check(cu::Ptr at, std::uint64_t words, std::uint64_t base,
+                                   std::uint32_t seed, std::uint32_t stale) const {
     std::array<std::uint64_t, 5> r = {0, 0, 0, 0, ~0ULL};
     if (!words) return {};
     use();
@@ -193,9 +196,9 @@ Gpu::Zone Gpu::check(cu::Ptr at, std::uint64_t words, std::uint64_t base, std::u
     return {r[0], r[1], r[2], r[3], r[4]};
 }
 
-void Gpu::handshake(cu::Stream stream, cu::Ptr mine, cu::Ptr peer, std::uint32_t rounds,
-                    std::uint32_t words, bool first, std::uint32_t seed, std::uint64_t deadline_ns,
-                    cu::Ptr out) const {
+void GpuContext::handshake(cu::Stream stream, cu::Ptr mine, cu::Ptr peer, std::uint32_t rounds,
+                           std::uint32_t words, bool first, std::uint32_t seed,
+                           std::uint64_t deadline_ns, cu::Ptr out) const {
     std::uint32_t is_first = first ? 1 : 0;
     std::array<void*, 8> args = {&mine,     &peer, &rounds,      &words,
                                  &is_first, &seed, &deadline_ns, &out};
@@ -212,10 +215,11 @@ Session::Session(const cu::Api& cu, const Nvml* nvml, const GpuOptions& options,
 
 Session::~Session() = default;
 
-Gpu& Session::gpu(int i) {
+GpuContext& Session::gpu(int i) {
     auto& g = gpus_.at(i);
     if (!g)
-        g = std::make_unique<Gpu>(cu_, devices_.at(i).first, devices_.at(i).second, options_.bytes);
+        g = std::make_unique<GpuContext>(cu_, devices_.at(i).first, devices_.at(i).second,
+                                         options_.bytes);
     return *g;
 }
 
@@ -241,7 +245,7 @@ void Session::connect(int a, int b) {
         return;
     }
     disconnect();
-    auto map = [&](Gpu& from, Gpu& to) {
+    auto map = [&](GpuContext& from, GpuContext& to) {
         from.use();
         const cu::Result r = cu_.cuCtxEnablePeerAccess(to.ctx, 0);
         return r == cu::kPeerAlready ? cu::kOk : r;
@@ -253,7 +257,7 @@ void Session::connect(int a, int b) {
 }
 
 void Session::disconnect() {
-    auto unmap = [&](Gpu& from, Gpu& to) {
+    auto unmap = [&](GpuContext& from, GpuContext& to) {
         if (cu_.cuCtxSetCurrent(from.ctx) == cu::kOk) cu_.cuCtxDisablePeerAccess(to.ctx);
     };
     if (joined_a_ < 0) return;
@@ -262,12 +266,12 @@ void Session::disconnect() {
     joined_a_ = joined_b_ = -1;
 }
 
-int Session::mapping(const Gpu& from, const Gpu& to) const {
+int Session::mapping(const GpuContext& from, const GpuContext& to) const {
     if (&from == &to) return cu::kOk;
     return from.bdf == bdf(joined_a_) ? a_to_b_ : b_to_a_;
 }
 
-void Session::needMapping(const Gpu& from, const Gpu& to) const {
+void Session::needMapping(const GpuContext& from, const GpuContext& to) const {
     if (const int r = mapping(from, to))
         throw cu::Error(
             cu_, fmt::format("cuCtxEnablePeerAccess({} from {})", to.bdf, from.bdf).c_str(), r);
@@ -275,25 +279,26 @@ void Session::needMapping(const Gpu& from, const Gpu& to) const {
 
 // Source filled with the fresh pattern, all of the destination with another; both proved by their
 // own GPUs, so that what is found later was done by the transfer.
-void Session::arm(Gpu& a, Gpu& b, Seeds s) {
-    a.fill(a.src, a.total, Gpu::kSrcBase, s.fresh);
+void Session::arm(GpuContext& a, GpuContext& b, Seeds s) {
+    a.fill(a.src, a.total, GpuContext::kSrcBase, s.fresh);
     b.fill(b.dst, b.total, 0, s.stale);
     a.sync();
     b.sync();
-    if (a.check(a.src, a.total, Gpu::kSrcBase, s.fresh, s.stale).bad)
+    if (a.check(a.src, a.total, GpuContext::kSrcBase, s.fresh, s.stale).bad)
         throw NotJudged(a.bdf + " does not keep what it writes into its own memory");
     if (b.check(b.dst, b.total, 0, s.stale, s.fresh).bad)
         throw NotJudged(b.bdf + " does not keep what it writes into its own memory");
 }
 
 // Every word of both buffers, each checked by a kernel on the GPU that holds it.
-TestResult Session::judge(Gpu& a, Gpu& b, Seeds s) {
+TestResult Session::judge(GpuContext& a, GpuContext& b, Seeds s) {
     TestResult t;
-    const Gpu::Zone got = b.check(b.dstPayload(), b.payload, Gpu::kDstAt, s.fresh, s.stale);
-    const Gpu::Zone before = b.check(b.dst, Gpu::kDstAt, 0, s.stale, s.fresh);
-    const std::uint64_t end = Gpu::kDstAt + b.payload;
-    const Gpu::Zone after = b.check(b.dst + 4 * end, b.total - end, end, s.stale, s.fresh);
-    const Gpu::Zone source = a.check(a.src, a.total, Gpu::kSrcBase, s.fresh, s.stale);
+    const GpuContext::Zone got =
+        b.check(b.dstPayload(), b.payload, GpuContext::kDstAt, s.fresh, s.stale);
+    const GpuContext::Zone before = b.check(b.dst, GpuContext::kDstAt, 0, s.stale, s.fresh);
+    const std::uint64_t end = GpuContext::kDstAt + b.payload;
+    const GpuContext::Zone after = b.check(b.dst + 4 * end, b.total - end, end, s.stale, s.fresh);
+    const GpuContext::Zone source = a.check(a.src, a.total, GpuContext::kSrcBase, s.fresh, s.stale);
     t.words = got.checked + before.checked + after.checked + source.checked;
     t.bad_words = got.bad + before.bad + after.bad + source.bad;
     t.outcome = Outcome::Corrupt;
@@ -325,17 +330,17 @@ TestResult Session::judge(Gpu& a, Gpu& b, Seeds s) {
     return t;
 }
 
-TestResult Session::oneWay(const std::string& test, Gpu& a, Gpu& b) {
+TestResult Session::oneWay(const std::string& test, GpuContext& a, GpuContext& b) {
     const Seeds s = seeds();
     const bool pull = test == "ce_pull" || test == "sm_load";
-    Gpu& active = pull ? b : a;
+    GpuContext& active = pull ? b : a;
     needMapping(active, pull ? a : b);
     arm(a, b, s);
     active.use();
     const std::uint64_t bytes = 4 * a.payload;
     const cu::Api& cu = cu_;
     if (test == "sm_store")
-        a.fill(b.dstPayload(), a.payload, Gpu::kDstAt, s.fresh);
+        a.fill(b.dstPayload(), a.payload, GpuContext::kDstAt, s.fresh);
     else if (test == "sm_load")
         b.copyByKernel(b.dstPayload(), a.srcPayload(), b.payload);
     else if (&a == &b)
@@ -346,16 +351,17 @@ TestResult Session::oneWay(const std::string& test, Gpu& a, Gpu& b) {
     return judge(a, b, s);
 }
 
-TestResult Session::fillAndCheck(Gpu& g) {
+TestResult Session::fillAndCheck(GpuContext& g) {
     // A check that cannot fail proves nothing: it must also see one wrong word.
     const Seeds s = seeds();
     arm(g, g, s);
     const std::uint64_t at = g.payload / 2;
-    const std::uint32_t wrong = pattern(Gpu::kDstAt + at, s.stale) ^ 0x10U;
+    const std::uint32_t wrong = pattern(GpuContext::kDstAt + at, s.stale) ^ 0x10U;
     const cu::Api& cu = cu_;
     g.use();
     CU(cuMemcpyHtoD_v2, g.dstPayload() + 4 * at, &wrong, sizeof(wrong));
-    const Gpu::Zone z = g.check(g.dstPayload(), g.payload, Gpu::kDstAt, s.stale, s.fresh);
+    const GpuContext::Zone z =
+        g.check(g.dstPayload(), g.payload, GpuContext::kDstAt, s.stale, s.fresh);
     TestResult t;
     t.words = g.total * 2 + z.checked;
     if (z.bad == 1 && z.first == at) {
@@ -370,8 +376,8 @@ TestResult Session::fillAndCheck(Gpu& g) {
     return t;
 }
 
-TestResult Session::handshake(Gpu& a, Gpu& b, std::uint32_t rounds, std::uint32_t words,
-                              double* us) {
+TestResult Session::handshake(GpuContext& a, GpuContext& b, std::uint32_t rounds,
+                              std::uint32_t words, double* us) {
     needMapping(a, b);
     needMapping(b, a);
     const cu::Api& cu = cu_;
@@ -381,7 +387,7 @@ TestResult Session::handshake(Gpu& a, Gpu& b, std::uint32_t rounds, std::uint32_
     const cu::Ptr box_a = a.boxes, box_b = b.boxes + 2048;
     const cu::Ptr out_a = a.boxes + 4096, out_b = b.boxes + 4160;
     const std::array<std::uint32_t, 2048> zeros{};
-    for (Gpu* g : {&a, &b}) {
+    for (GpuContext* g : {&a, &b}) {
         g->use();
         CU(cuMemcpyHtoD_v2, g->boxes, zeros.data(), sizeof(zeros));
     }
@@ -427,16 +433,16 @@ TestResult Session::handshake(Gpu& a, Gpu& b, std::uint32_t rounds, std::uint32_
     return t;
 }
 
-TestResult Session::ipc(Gpu& a, Gpu& b) {
+TestResult Session::ipc(GpuContext& a, GpuContext& b) {
     const cu::Api& cu = cu_;
     const Seeds s = seeds();
     if (!ipc_) throw NotJudged("no second process");
     arm(a, b, s);
     IpcPeer::Order order{};
     std::snprintf(order.writer, sizeof(order.writer), "%s", a.bdf.c_str());
-    order.first_word = Gpu::kDstAt;
+    order.first_word = GpuContext::kDstAt;
     order.words = b.payload;
-    order.base = Gpu::kDstAt;
+    order.base = GpuContext::kDstAt;
     order.seed = s.fresh;
     b.use();
     CU(cuIpcGetMemHandle, &order.memory, b.dst);
@@ -464,7 +470,8 @@ TestResult Session::ipc(Gpu& a, Gpu& b) {
     return judge(a, b, s);
 }
 
-TestResult Session::bandwidth(Gpu& a, Gpu& b, bool both, double* gbs, std::string* traffic) {
+TestResult Session::bandwidth(GpuContext& a, GpuContext& b, bool both, double* gbs,
+                              std::string* traffic) {
     needMapping(a, b);
     if (both) needMapping(b, a);
     const cu::Api& cu = cu_;
@@ -489,12 +496,13 @@ TestResult Session::bandwidth(Gpu& a, Gpu& b, bool both, double* gbs, std::strin
     if (!both) {
         *gbs = rate(a, sa, bytes, options_.rate_seconds, there);
         if (nvml_ && traffic) {
-            // Kept busy for longer than the driver's 20 ms window while the counters are read.
+            // The driver averages over 20 ms: stay busy for longer while both are read.
             a.use();
+            const double busy = std::min(0.12, 2 * options_.rate_seconds);
             const int n =
-                std::max(2, static_cast<int>(0.2 * *gbs * 1e9 / static_cast<double>(bytes)));
+                std::max(2, static_cast<int>(busy * *gbs * 1e9 / static_cast<double>(bytes)));
             for (int i = 0; i < n; i++) there();
-            std::this_thread::sleep_for(std::chrono::milliseconds(40));
+            std::this_thread::sleep_for(std::chrono::duration<double>(busy / 4));
             const auto out = nvml_->pcieGbs(a.bdf, true), in = nvml_->pcieGbs(b.bdf, false);
             CU(cuStreamSynchronize, sa);
             if (out && in)
@@ -526,7 +534,7 @@ TestResult Session::bandwidth(Gpu& a, Gpu& b, bool both, double* gbs, std::strin
         *gbs = 2.0 * static_cast<double>(bytes) * n / timed(n) / 1e9;
     }
     // Speed of data that did not arrive is worth nothing.
-    Gpu::Zone z = b.check(dst_b, words, 0, s.fresh, s.stale);
+    GpuContext::Zone z = b.check(dst_b, words, 0, s.fresh, s.stale);
     if (both && !z.bad) z = a.check(dst_a, words, 0, s.fresh, s.stale);
     TestResult t;
     t.words = z.checked;
@@ -541,7 +549,7 @@ TestResult Session::bandwidth(Gpu& a, Gpu& b, bool both, double* gbs, std::strin
     return t;
 }
 
-TestResult Session::selfRates(Gpu& g, LocalRates& rates) {
+TestResult Session::selfRates(GpuContext& g, LocalRates& rates) {
     const cu::Api& cu = cu_;
     const Seeds s = seeds();
     const std::uint64_t words = options_.rate_bytes / 4, bytes = 4 * words;
@@ -562,7 +570,7 @@ TestResult Session::selfRates(Gpu& g, LocalRates& rates) {
     rates.host_to_gpu_gbs = rate(g, stream, bytes, options_.rate_seconds,
                                  [&] { CU(cuMemcpyHtoDAsync_v2, to, host.get(), bytes, stream); });
     TestResult t;
-    const Gpu::Zone z = g.check(to, words, 0, s.fresh, s.stale);
+    const GpuContext::Zone z = g.check(to, words, 0, s.fresh, s.stale);
     t.words = z.checked;
     t.bad_words = z.bad;
     t.first_bad = z.bad ? z.first : 0;
@@ -602,7 +610,7 @@ TestResult guarded(const std::string& test, Body body) {
 
 TestResult Session::runPair(const std::string& test, int a, int b, Rates& rates) {
     return guarded(test, [&] {
-        Gpu &ga = gpu(a), &gb = gpu(b);
+        GpuContext &ga = gpu(a), &gb = gpu(b);
         connect(a, b);
         if (test == "handshake") return handshake(ga, gb, options_.handshake_rounds, 16, nullptr);
         if (test == "ipc") {
@@ -629,7 +637,7 @@ TestResult Session::runPair(const std::string& test, int a, int b, Rates& rates)
 
 TestResult Session::runSelf(const std::string& test, int a, LocalRates& rates) {
     return guarded(test, [&] {
-        Gpu& g = gpu(a);
+        GpuContext& g = gpu(a);
         if (test == "self_fill") return fillAndCheck(g);
         if (test == "self_handshake")
             return handshake(g, g, options_.handshake_rounds, 16, nullptr);
@@ -670,7 +678,7 @@ std::vector<TestResult> Session::runConcurrent(const std::vector<std::pair<int, 
     };
     for (TestResult& r : results) r.outcome = Outcome::Ok;
     disconnect();  // all pairs are mapped at once here
-    each([&](Lane& lane, Gpu& a, Gpu& b, TestResult&) {
+    each([&](Lane& lane, GpuContext& a, GpuContext& b, TestResult&) {
         a.use();
         lane.mapped = cu.cuCtxEnablePeerAccess(b.ctx, 0);
         if (lane.mapped == cu::kTooManyPeers)
@@ -690,16 +698,16 @@ std::vector<TestResult> Session::runConcurrent(const std::vector<std::pair<int, 
     });
     // Everything is queued before anything is waited for.
     for (int round = 0; round < rounds; round++)
-        each([&](Lane& lane, Gpu& a, Gpu& b, TestResult&) {
+        each([&](Lane& lane, GpuContext& a, GpuContext& b, TestResult&) {
             a.use();
             CU(cuMemcpyPeerAsync, *lane.dst, b.ctx, *lane.src, a.ctx, 4 * words, *lane.stream);
         });
-    each([&](Lane& lane, Gpu& a, Gpu&, TestResult&) {
+    each([&](Lane& lane, GpuContext& a, GpuContext&, TestResult&) {
         a.use();
         CU(cuStreamSynchronize, *lane.stream);
     });
-    each([&](Lane& lane, Gpu&, Gpu& b, TestResult& r) {
-        const Gpu::Zone z = b.check(*lane.dst, words, 0, lane.seed.fresh, lane.seed.stale);
+    each([&](Lane& lane, GpuContext&, GpuContext& b, TestResult& r) {
+        const GpuContext::Zone z = b.check(*lane.dst, words, 0, lane.seed.fresh, lane.seed.stale);
         r.words = z.checked;
         r.bad_words = z.bad;
         if (!z.bad) return;

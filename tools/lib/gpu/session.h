@@ -20,12 +20,12 @@ namespace p2p {
 // Both data buffers are [guard | payload | guard].  The payload begins at an odd word and has an
 // odd length, so that a transfer which only works in whole cache lines or pages shows; word k of
 // the payload has the same pattern index in both buffers.
-class Gpu {
+class GpuContext {
   public:
-    Gpu(const cu::Api& cu, cu::Device device, std::string bdf, std::uint64_t payload_bytes);
-    ~Gpu();
-    Gpu(const Gpu&) = delete;
-    Gpu& operator=(const Gpu&) = delete;
+    GpuContext(const cu::Api& cu, cu::Device device, std::string bdf, std::uint64_t payload_bytes);
+    ~GpuContext();
+    GpuContext(const GpuContext&) = delete;
+    GpuContext& operator=(const GpuContext&) = delete;
 
     static constexpr std::uint64_t kGuard = 16384;       // words
     static constexpr std::uint64_t kSrcAt = kGuard + 1;  // payload's first word in the source
@@ -79,7 +79,7 @@ class Session {
     int size() const { return static_cast<int>(devices_.size()); }
     const std::string& bdf(int i) const { return devices_.at(i).second; }
     // Opens the context of GPU `i` if it is not open; throws cu::Error.
-    Gpu& gpu(int i);
+    GpuContext& gpu(int i);
 
     // Maps `b` into `a`'s context and the reverse, after unmapping the pair before it: a GPU can
     // have only 8 peers at a time.  The results are kept per direction.
@@ -98,23 +98,25 @@ class Session {
         std::uint32_t fresh, stale;
     };
     Seeds seeds();
-    void arm(Gpu& a, Gpu& b, Seeds s);
-    TestResult judge(Gpu& a, Gpu& b, Seeds s);
-    TestResult oneWay(const std::string& test, Gpu& a, Gpu& b);
-    TestResult fillAndCheck(Gpu& g);
-    TestResult handshake(Gpu& a, Gpu& b, std::uint32_t rounds, std::uint32_t words, double* us);
-    TestResult ipc(Gpu& a, Gpu& b);
-    TestResult bandwidth(Gpu& a, Gpu& b, bool both, double* gbs, std::string* traffic);
-    TestResult selfRates(Gpu& g, LocalRates& rates);
-    void needMapping(const Gpu& from, const Gpu& to) const;
-    int mapping(const Gpu& from, const Gpu& to) const;
+    void arm(GpuContext& a, GpuContext& b, Seeds s);
+    TestResult judge(GpuContext& a, GpuContext& b, Seeds s);
+    TestResult oneWay(const std::string& test, GpuContext& a, GpuContext& b);
+    TestResult fillAndCheck(GpuContext& g);
+    TestResult handshake(GpuContext& a, GpuContext& b, std::uint32_t rounds, std::uint32_t words,
+                         double* us);
+    TestResult ipc(GpuContext& a, GpuContext& b);
+    TestResult bandwidth(GpuContext& a, GpuContext& b, bool both, double* gbs,
+                         std::string* traffic);
+    TestResult selfRates(GpuContext& g, LocalRates& rates);
+    void needMapping(const GpuContext& from, const GpuContext& to) const;
+    int mapping(const GpuContext& from, const GpuContext& to) const;
 
     const cu::Api& cu_;
     const Nvml* nvml_;
     const GpuOptions& options_;
     IpcPeer* ipc_;
     std::vector<std::pair<cu::Device, std::string>> devices_;
-    std::vector<std::unique_ptr<Gpu>> gpus_;
+    std::vector<std::unique_ptr<GpuContext>> gpus_;
     int joined_a_ = -1, joined_b_ = -1;
     cu::Result a_to_b_ = cu::kOk, b_to_a_ = cu::kOk;  // of cuCtxEnablePeerAccess
     std::uint32_t drawn_ = 0;
