@@ -117,6 +117,13 @@ testnomatch() {
     else _expect ''; fi
 }
 
+# attach FILE TITLE: keep a file in the story's transcript.
+attach() {
+    printf -- '--- %s\n' "$2" >>"$_log"
+    cat "$1" >>"$_log"
+    printf -- '---\n' >>"$_log"
+}
+
 # End the current story as skipped; the reason is printed and counted.
 skip() {
     _skipped=$((_skipped + 1))
