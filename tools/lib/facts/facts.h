@@ -101,6 +101,13 @@ struct Bridge {
     Sourced<BridgeWindow> window;           // 32-bit non-prefetchable
 };
 
+// Memory that a host bridge hands out: a top "PCI Bus DDDD:BB" of /proc/iomem.
+struct HostWindow {
+    std::string bus;  // "0000:00"
+    std::uint64_t base = 0;
+    std::uint64_t bytes = 0;
+};
+
 // A VGA or 3D function (class 03xx) of vendor 10de.
 struct Gpu {
     std::string bdf;  // "0000:01:00.0"
@@ -109,6 +116,7 @@ struct Gpu {
     std::string name;  // the driver's, else pci.ids', else "10de:DDDD"
     std::vector<std::string>
         upstream;          // BDFs of the bridges above, nearest first; see Facts::bridge
+    std::string root_bus;  // "0000:00": the host bridge's bus
     int config_bytes = 0;  // readable configuration space: 64 without root, 256, 4096
 
     int bar1_number = 1;      // PCI BAR that plays BAR1's role: 2 where BAR0 is 64-bit
@@ -195,6 +203,8 @@ struct Facts {
     std::vector<Bridge> bridges;       // by BDF; only those above a GPU
     Sourced<std::string> host_bridge;  // "8086:29c0" of 00:00.0
 
+    Sourced<std::vector<HostWindow>> host_windows;
+
     Sourced<std::string> kernel;          // running release
     Sourced<std::string> kernel_version;  // /proc/version: with the compiler
     Sourced<std::string> cmdline;
@@ -225,8 +235,8 @@ struct Facts {
     Sourced<std::string> container;        // "docker", "podman"; absent: none seen
     Sourced<std::uint64_t> shm_bytes;      // size limit of /dev/shm; absent: no limit given
     std::vector<std::string> vllm_caches;  // P2P verdicts that vLLM keeps, "~/.cache/vllm/..."
-    // Files of the package: name below /var/lib/nvidia-p2p -> content (at most 4 KiB each).
-    std::map<std::string, std::string> package_state;
+    // What the package noted of its last build, by kernel: version, status, reason, log.
+    std::map<std::string, std::map<std::string, std::string>> package_state;
     Sourced<std::string> reboot_required;  // /run/reboot-required.pkgs
 
     const Gpu* gpu(const std::string& bdf) const;

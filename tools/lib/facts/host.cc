@@ -205,11 +205,12 @@ void collectHost(Machine& m, Facts& f) {
     f.compiler = compiler(m);
     f.holders = holders(m);
     vllmCaches(m, f);
-    const std::string state = "/var/lib/nvidia-p2p";
+    // What the package remembers of each kernel: kernels/RELEASE, `name=value` a line.
+    const std::string state = "/var/lib/nvidia-p2p/kernels";
     const auto files = m.list(state);
     for (const std::string& n : files.valueOr({})) {
         const auto content = m.text(state + "/" + n, 4096);
-        if (content) f.package_state[n] = *content;
+        if (content && n[0] != '.') f.package_state[n] = parse::settings(*content);
     }
     f.reboot_required = m.text("/run/reboot-required.pkgs", 65536);
 }

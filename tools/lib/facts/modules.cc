@@ -172,8 +172,8 @@ void readKernels(Machine& m, Facts& facts) {
         k.headers = m.exists(dir + "/build/Makefile");
         const auto files = nvidiaFiles(m, dir);
         // Headers alone leave a folder behind that no kernel will ever use.
-        const bool image = m.exists("/boot/vmlinuz-" + release) || m.exists(dir + "/vmlinuz") ||
-                           m.isFolder(dir + "/kernel");
+        const bool image = m.exists("/boot/vmlinuz-" + release) ||
+                           m.exists(dir + "/modules.builtin") || m.isFolder(dir + "/kernel");
         if (!image && files.empty() && !k.running) continue;
         if (!image) m.note(dir, {Machine::Entry::Folder, ""});
         noteDependencies(m, dir);

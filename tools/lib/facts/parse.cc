@@ -163,6 +163,15 @@ std::map<std::string, std::string> params(const std::string& text) {
     return all;
 }
 
+std::map<std::string, std::string> settings(const std::string& text) {
+    std::map<std::string, std::string> all;
+    for (const std::string& line : lines(text)) {
+        const std::size_t eq = line.find('=');
+        if (eq != std::string::npos && eq > 0) all[line.substr(0, eq)] = trim(line.substr(eq + 1));
+    }
+    return all;
+}
+
 Dwords registryDwords(const std::string& text) {
     Dwords all;
     std::istringstream in(text);
@@ -297,6 +306,22 @@ std::map<std::string, std::string> consoleRegions(const std::string& text) {
                                        name == "vesafb")) {
             all[inside.back().second] = name;
         }
+    }
+    return all;
+}
+
+std::vector<HostWindow> hostWindows(const std::string& text) {
+    std::vector<HostWindow> all;
+    for (const std::string& line : lines(text)) {
+        if (line.empty() || line[0] == ' ') continue;  // only the top level
+        const std::size_t colon = line.find(" : PCI Bus ");
+        if (colon == std::string::npos) continue;
+        char* end = nullptr;
+        const std::uint64_t first = std::strtoull(line.c_str(), &end, 16);
+        if (*end != '-') continue;
+        const std::uint64_t last = std::strtoull(end + 1, &end, 16);
+        if (last <= first) continue;
+        all.push_back({trim(line.substr(colon + 11)), first, last - first + 1});
     }
     return all;
 }

@@ -32,6 +32,9 @@ void modprobeCmdline(const std::string& text, std::vector<ModprobeOption>& optio
 // "Name: value" lines of /proc/driver/nvidia/params; quotes around a value are taken off.
 std::map<std::string, std::string> params(const std::string& text);
 
+// "name=value" lines.
+std::map<std::string, std::string> settings(const std::string& text);
+
 // NVreg_RegistryDwords: "A=1;B=0x2" in order.
 using Dwords = std::vector<std::pair<std::string, std::string>>;
 Dwords registryDwords(const std::string& text);
@@ -48,6 +51,10 @@ std::vector<std::string> kernelLog(const std::string& text);
 // /proc/iomem: PCI function -> name of the console frame buffer inside one of its BARs
 // ("BOOTFB", "efifb", "simplefb", "vesafb").
 std::map<std::string, std::string> consoleRegions(const std::string& text);
+
+// /proc/iomem: what host bridges hand out.  Empty when all addresses are shown as 0, as users
+// without rights see them.
+std::vector<HostWindow> hostWindows(const std::string& text);
 
 // /proc/cpuinfo: is this a virtual machine's processor?
 bool hypervisorFlag(const std::string& text);

@@ -252,14 +252,6 @@ Sourced<std::string> framebuffer(Machine& m, const std::string& dir, const std::
     return {consoles.path, it->second};
 }
 
-Sourced<std::map<std::string, std::string>> readConsoles(Machine& m) {
-    using Result = Sourced<std::map<std::string, std::string>>;
-    const std::string path = "/proc/iomem";
-    const auto text = m.text(path);
-    if (!text) return Result::missing(path, text.unread);
-    return {path, parse::consoleRegions(*text)};
-}
-
 Sourced<std::map<std::string, std::uint64_t>> readAer(Machine& m, const std::string& path) {
     using Result = Sourced<std::map<std::string, std::uint64_t>>;
     const auto text = m.text(path);
@@ -344,6 +336,9 @@ Gpu readGpu(Machine& m, pci_access* a, pci_dev* d, bool names,
     }
     for (auto it = parts.rbegin(); it != parts.rend(); ++it)
         if (pci::isBdf(*it) && *it != g.bdf) g.upstream.push_back(*it);
+    for (const std::string& p : parts)
+        if (p.compare(0, 3, "pci") == 0 && p.find(':') != std::string::npos && g.root_bus.empty())
+            g.root_bus = p.substr(3);
     return g;
 }
 
@@ -373,7 +368,19 @@ void collectPci(Machine& m, bool names, Facts& facts) {
               [](const pci_dev* x, const pci_dev* y) { return bdfOf(x) < bdfOf(y); });
 
     facts.host_bridge = Sourced<std::string>::missing(kDevices + "0000:00:00.0", kAbsent);
-    const auto consoles = readConsoles(m);
+    const std::string iomem = "/proc/iomem";
+    const auto map = m.text(iomem);
+    using Consoles = Sourced<std::map<std::string, std::string>>;
+    const Consoles consoles =
+        map ? Consoles(iomem, parse::consoleRegions(*map)) : Consoles::missing(iomem, map.unread);
+    using Windows = Sourced<std::vector<HostWindow>>;
+    facts.host_windows = Windows::missing(iomem, map.unread);
+    if (map) {
+        auto windows = parse::hostWindows(*map);
+        // Addresses are zeros for users without rights.
+        facts.host_windows = windows.empty() ? Windows::missing(iomem, kNeedsRoot)
+                                             : Windows(iomem, std::move(windows));
+    }
     std::set<std::string> above;
     for (pci_dev* d : all) {
         const std::string bdf = bdfOf(d);
