@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+#include "lib/cli/cli.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+
+#include "lib/util/verdict.h"
+
+namespace p2p {
+
+namespace {
+
+std::string oneLine(std::string text) {
+    for (char& c : text)
+        if (c == '\n' || c == '\r') c = ' ';
+    while (!text.empty() && text.back() == ' ') text.pop_back();
+    return text;
+}
+
+int fail(const CLI::App& app, const std::string& text, int status) {
+    std::fputs(fmt::format("{}: error: {}\n", app.get_name(), oneLine(text)).c_str(), stderr);
+    return status;
+}
+
+int guarded(const CLI::App& app, const std::function<int()>& run) {
+    try {
+        return run();
+    } catch (const UsageError& e) {
+        return fail(app, fmt::format("{}; see {} --help", e.what(), app.get_name()), kExitUsage);
+    } catch (const std::exception& e) {
+        return fail(
+            app,
+            fmt::format("internal error: {}; please report it with the output of p2p-verify gather",
+                        e.what()),
+            kExitInternal);
+    } catch (...) {
+        return fail(app, "internal error of unknown kind; please report it", kExitInternal);
+    }
+}
+
+int flushed(const CLI::App& app, int status) {
+    errno = 0;
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+    if (errno == EPIPE) return status;
+    return fail(
+        app, fmt::format("cannot write to standard output: {}", std::strerror(errno ? errno : EIO)),
+        kExitInternal);
+}
+
+}  // namespace
+
+std::string toolsVersion() {
+    return P2P_VERSION;
+}
+
+CLI::Option* addVersionFlag(CLI::App& app) {
+    return app.add_flag("--version", "Print the version and exit.");
+}
+
+int cliMain(CLI::App& app, int argc, char** argv, const std::function<int()>& run) {
+    std::signal(SIGPIPE, SIG_IGN);
+    const CLI::Option* version = addVersionFlag(app);
+    try {
+        try {
+            app.parse(argc, argv);
+        } catch (const CLI::CallForHelp&) {
+            // app.help() shows the help of the command that was asked for.
+            std::fputs(app.help().c_str(), stdout);
+            return flushed(app, 0);
+        } catch (const CLI::CallForAllHelp&) {
+            std::fputs(app.help("", CLI::AppFormatMode::All).c_str(), stdout);
+            return flushed(app, 0);
+        } catch (const CLI::ParseError& e) {
+            if (version->count() == 0)
+                return fail(app, fmt::format("{}; see {} --help", e.what(), app.get_name()),
+                            kExitUsage);
+        }
+        if (version->count() != 0) {
+            std::fputs(fmt::format("{} (nvidia-p2p) {}\n", app.get_name(), toolsVersion()).c_str(),
+                       stdout);
+            return flushed(app, 0);
+        }
+    } catch (const std::exception& e) {
+        return fail(app, fmt::format("internal error: {}", e.what()), kExitInternal);
+    }
+    return flushed(app, guarded(app, run));
+}
+
+}  // namespace p2p

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// What every command line has in common.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+namespace p2p {
+
+std::string toolsVersion();  // "1.0.0"
+
+CLI::Option* addVersionFlag(CLI::App& app);  // for cliMain and the page generator
+
+// Parses, runs `run` and returns the exit status of the process:
+// what `run` returned; 0 after --help and --version; 64 for a wrong command line and 70 for an
+// exception, each with one line on stderr.  A reader that closed stdout early is no error of ours:
+// SIGPIPE is ignored and the status of `run` stands.  A stdout that cannot be written for another
+// reason (disk full) gives 70.
+int cliMain(CLI::App& app, int argc, char** argv, const std::function<int()>& run);
+
+// Wrong use that only shows after parsing; cliMain reports it with status 64.
+struct UsageError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+}  // namespace p2p

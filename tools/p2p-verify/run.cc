@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <set>
+
+#include "lib/cli/cli.h"
+#include "lib/facts/facts.h"
+#include "lib/facts/path.h"
+#include "lib/facts/snapshot.h"
+#include "lib/gpu/progress_line.h"
+#include "lib/gpu/run.h"
+#include "lib/report/escape.h"
+#include "lib/report/formats.h"
+#include "lib/report/make_report.h"
+#include "lib/rules/rules.h"
+#include "p2p-verify/app.h"
+#include "p2p-verify/output.h"
+
+namespace p2p::verify {
+
+namespace {
+
+constexpr const char* kRunFile = "nvml.json";  // extra file of a snapshot
+
+void complain(const std::string& text) {
+    std::fputs(fmt::format("p2p-verify: error: {}\n", plain(text)).c_str(), stderr);
+}
+
+// ---- explain
+
+int explain(const std::string& id) {
+    if (id.empty()) {
+        std::size_t w = 0;
+        for (const Rule& r : rules()) w = std::max(w, std::string(r.id).size());
+        for (const Rule& r : rules())
+            std::fputs(fmt::format("{:<{}}  {}\n", r.id, w, r.title).c_str(), stdout);
+        return 0;
+    }
+    for (const Rule& r : rules()) {
+        if (id != r.id) continue;
+        std::fputs(fmt::format("{}: {}\n\nReads: {}\n", r.id, r.title, r.reads).c_str(), stdout);
+        if (r.see != nullptr && *r.see != '\0')
+            std::fputs(fmt::format("\n{}\n", r.see).c_str(), stdout);
+        if (r.forecast)
+            std::fputs(
+                "\nA forecast: when a data test on the same GPU passes, it is only a warning.\n",
+                stdout);
+        return 0;
+    }
+    throw UsageError(fmt::format("no rule is named {}; p2p-verify explain lists them", id));
+}
+
+// ---- facts
+
+// NVML is asked only when the nvidia module is loaded: asking would load it, and level env must
+// leave the machine as it was.
+GpuRun askNvml(const Facts& facts, double timeout_s) {
+    GpuRun run;
+    if (!facts.loaded) return run;
+    GpuOptions o;
+    o.level = GpuLevel::Env;
+    o.timeout_s = timeout_s;
+    o.init_timeout_s = timeout_s;
+    return runGpu(o);
+}
+
+constexpr double kEnvTimeout = 10;  // seconds
+
+int gatherTo(const std::string& file) {
+    const Facts facts = collect(p2p::Options{});
+    const GpuRun run = askNvml(facts, kEnvTimeout);
+    gather(file, "", {{kRunFile, runToSnapshot(run)}});
+    std::fputs(
+        fmt::format("p2p-verify: wrote {}; look at it before you pass it on\n", file).c_str(),
+        stderr);
+    return 0;
+}
+
+// Keeps the GPUs of --gpus.
+void choose(Facts& facts, const std::vector<std::string>& wanted) {
+    if (wanted.empty()) return;
+    std::set<std::string> keep;
+    for (const std::string& w : wanted) {
+        const std::string bdf = normalBdf(w);
+        if (bdf.empty())
+            throw UsageError(fmt::format("--gpus: {} is no PCI address such as 0000:01:00.0", w));
+        if (facts.gpu(bdf) == nullptr) {
+            std::vector<std::string> have;
+            for (const Gpu& g : facts.gpus) have.push_back(g.bdf);
+            throw UsageError(
+                fmt::format("--gpus: no NVIDIA GPU at {}; there are: {}", bdf,
+                            have.empty() ? "none" : fmt::format("{}", fmt::join(have, ", "))));
+        }
+        keep.insert(bdf);
+    }
+    auto& all = facts.gpus;
+    all.erase(std::remove_if(all.begin(), all.end(),
+                             [&](const Gpu& g) { return keep.count(g.bdf) == 0; }),
+              all.end());
+}
+
+// ---- data
+
+// What speaks against moving data on this machine, as a finding; nothing when all is well.
+std::vector<Finding> withheld(const Facts& facts, const GpuRun& env) {
+    std::vector<Finding> out;
+    Finding translating{
+        "data-test-withheld",
+        Severity::Inconclusive,
+        "host",
+        "No data was moved: an IOMMU translates what the GPUs send to each other, and a test could "
+        "end in a lost GPU.",
+        "Set the IOMMU to pass-through (kernel parameter iommu=pt) or off and reboot; or take the "
+        "risk with --force.",
+        {}};
+    for (const Gpu& g : facts.gpus)
+        if (g.iommu_type && g.iommu_type->rfind("DMA", 0) == 0)
+            translating.evidence.push_back({g.iommu_type.path, *g.iommu_type});
+    if (!translating.evidence.empty()) out.push_back(translating);
+    Finding busy{"data-test-withheld",
+                 Severity::Inconclusive,
+                 "host",
+                 "No data was moved: other programs compute on the GPUs, and the test would "
+                 "disturb them and they "
+                 "the test.",
+                 "Stop them, or choose free GPUs with --gpus, or use --force.",
+                 {}};
+    for (const GpuInfo& g : env.gpus)
+        if (facts.gpu(g.bdf) != nullptr && g.compute_processes > 0)
+            busy.evidence.push_back(
+                {"NVML compute processes of " + g.bdf, std::to_string(g.compute_processes)});
+    if (!busy.evidence.empty()) out.push_back(busy);
+    return out;
+}
+
+GpuRun moveData(const Facts& facts, const Options& o) {
+    GpuOptions g;
+    g.level = o.level == "full" ? GpuLevel::Full : GpuLevel::Data;
+    for (const Gpu& gpu : facts.gpus)
+        if (!gpu.driver || *gpu.driver == "nvidia") g.bdfs.push_back(gpu.bdf);
+    const double n = static_cast<double>(g.bdfs.size());
+    g.timeout_s = o.timeout_s > 0 ? o.timeout_s : 60 + 15 * n * (n - 1);
+    g.init_timeout_s = std::min(g.init_timeout_s, g.timeout_s);
+    g.step_timeout_s = std::min(g.step_timeout_s, g.timeout_s);
+    g.limits_gbs = pathLimits(facts);
+    g.progress = progressLine("p2p-verify");
+    return runGpu(g);
+}
+
+void judgeBandwidth(const GpuRun& run, double least, std::vector<Finding>& findings) {
+    for (const PairResult& p : run.pairs) {
+        if (!p.bandwidth_gbs || *p.bandwidth_gbs >= least) continue;
+        findings.push_back(
+            {"below-min-bandwidth",
+             Severity::Slow,
+             p.src + "->" + p.dst,
+             fmt::format("{:.1f} GB/s were measured, less than the {:g} GB/s of --min-bandwidth.",
+                         *p.bandwidth_gbs, least),
+             "Look at the width and speed of every link on the way and at ACS on the bridges.",
+             {{"bandwidth test, GB/s", fmt::format("{:.2f}", *p.bandwidth_gbs)}}});
+    }
+}
+
+// ---- outputs
+
+int writeAll(const Report& report, const Options& o) {
+    bool failed = false;
+    auto put = [&](const std::optional<std::string>& file, const std::string& text) {
+        const std::string error = writeOutput(*file, text);
+        if (error.empty()) return;
+        complain(error);
+        failed = true;
+    };
+    if (o.json) put(o.json, toJson(report));
+    if (o.junit) put(o.junit, toJunit(report));
+    if (o.prometheus) put(o.prometheus, toPrometheus(report));
+    if (o.html) put(o.html, toHtml(report));
+    if (o.nagios) {
+        put(std::string("-"), toNagios(report));
+    } else if (!o.json && !o.junit && !o.prometheus && !o.html) {
+        TextStyle style;
+        const char* no_color = std::getenv("NO_COLOR");
+        style.colour =
+            !o.no_color && (no_color == nullptr || *no_color == '\0') && isatty(STDOUT_FILENO) != 0;
+        put(std::string("-"), toText(report, style));
+    }
+    if (failed) return kExitInternal;
+    return o.nagios ? nagiosStatus(report.verdict) : static_cast<int>(report.verdict);
+}
+
+bool isFolder(const std::string& path) {
+    struct stat st {};
+    return stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+void check(const Options& o) {
+    // A folder may be this machine's own root, seen from a container; a file never is.
+    if (o.level != "env" && !o.root.empty() && !isFolder(o.root))
+        throw UsageError(fmt::format(
+            "--level {} moves data on GPUs, which the snapshot {} does not have", o.level, o.root));
+    if (o.min_bandwidth_gbs && o.level != "full")
+        throw UsageError("--min-bandwidth needs --level full");
+    int on_stdout = o.nagios ? 1 : 0;
+    for (const auto* f : {&o.json, &o.junit, &o.prometheus, &o.html})
+        on_stdout += *f && **f == "-" ? 1 : 0;
+    if (on_stdout > 1)
+        throw UsageError("only one output can go to standard output; name files for the others");
+}
+
+}  // namespace
+
+int run(const Options& o) {
+    if (o.explain) return explain(o.explain_id);
+    if (o.gather) return gatherTo(o.gather_file);
+    check(o);
+    std::unique_ptr<Snapshot> snapshot;
+    p2p::Options where;
+    if (!o.root.empty()) {
+        snapshot = std::make_unique<Snapshot>(o.root);
+        where.root = snapshot->root();
+    }
+    Facts facts = collect(where);
+    choose(facts, o.gpus);
+
+    GpuRun gpu;
+    bool asked = false;
+    if (snapshot) {
+        const std::string text = snapshot->extra(kRunFile);
+        asked = !text.empty();
+        if (asked) gpu = runFromSnapshot(text);
+    } else {
+        asked = facts.loaded.value.has_value();
+        gpu = askNvml(facts, o.timeout_s > 0 ? std::min(o.timeout_s, kEnvTimeout) : kEnvTimeout);
+    }
+    std::vector<Finding> extra;
+    if (o.level != "env") {
+        if (!o.force) extra = withheld(facts, gpu);
+        if (extra.empty()) {
+            gpu = moveData(facts, o);
+            asked = true;
+        }
+        if (o.min_bandwidth_gbs) judgeBandwidth(gpu, *o.min_bandwidth_gbs, extra);
+    }
+    const GpuRun* given = asked ? &gpu : nullptr;
+    std::vector<Finding> findings = assess(facts, given);
+    findings.insert(findings.end(), extra.begin(), extra.end());
+    return writeAll(makeReport(facts, given, std::move(findings), o.level, std::time(nullptr)), o);
+}
+
+}  // namespace p2p::verify
