@@ -104,7 +104,7 @@ class Function {
             std::snprintf(where, sizeof where, "/config (%s)", what);
             return Sourced<T>::missing(dir_ + where, whyNoCap(kind));
         }
-        std::snprintf(where, sizeof where, "/config[0x%x] (%s)", at, what);
+        std::snprintf(where, sizeof where, "/config offset 0x%x (%s)", at, what);
         if (auto v = decode(config_, at)) return {dir_ + where, *v};
         return Sourced<T>::missing(dir_ + where, config_.size() <= 64 ? kNeedsRoot : "unreadable");
     }

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+#include "lib/rules/parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "lib/facts/parse.h"
+
+namespace p2p::rules_detail {
+
+std::string size(std::uint64_t bytes) {
+    static const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    std::size_t u = 0;
+    while (u + 1 < std::size(units) && bytes >= 1024 && bytes % 1024 == 0) {
+        bytes /= 1024;
+        ++u;
+    }
+    return fmt::format("{} {}", bytes, units[u]);
+}
+
+std::string hex(std::uint64_t v) {
+    return fmt::format("{:#x}", v);
+}
+
+Evidence evidence(const Sourced<std::string>& s) {
+    return s ? Evidence{s.path, *s} : unreadEvidence(s);
+}
+
+bool takenByOther(const Gpu& g) {
+    return g.driver && *g.driver != "nvidia";
+}
+
+std::vector<const Gpu*> usableGpus(const Facts& f) {
+    std::vector<const Gpu*> all;
+    for (const Gpu& g : f.gpus)
+        if (!takenByOther(g)) all.push_back(&g);
+    return all;
+}
+
+Generation generationOf(std::uint16_t d) {
+    if (d >= 0x2900 && d < 0x3800) return Generation::Blackwell;
+    if (d >= 0x2680 && d < 0x2900) return Generation::Ada;
+    if (d >= 0x2300 && d < 0x2400) return Generation::Hopper;
+    if (d >= 0x2080 && d < 0x2680) return Generation::Ampere;
+    if (d >= 0x1e00 && d < 0x2080) return Generation::Turing;
+    return Generation::Older;
+}
+
+const char* generationName(Generation g) {
+    switch (g) {
+        case Generation::Older:
+            return "older than Turing";
+        case Generation::Turing:
+            return "Turing";
+        case Generation::Ampere:
+            return "Ampere";
+        case Generation::Hopper:
+            return "Hopper";
+        case Generation::Ada:
+            return "Ada";
+        case Generation::Blackwell:
+            return "Blackwell";
+    }
+    return "unknown";
+}
+
+Sourced<std::uint64_t> memoryOf(const Gpu& g, const GpuRun* run) {
+    if (run)
+        for (const GpuInfo& i : run->gpus)
+            if (i.bdf == g.bdf && i.vram_bytes > 0) return {"NVML memory total", i.vram_bytes};
+    return g.vram_bytes;
+}
+
+std::uint64_t bar1Needed(std::uint64_t memory, Generation g) {
+    return g == Generation::Ada ? memory + (std::uint64_t{256} << 20) : memory;
+}
+
+bool oursInstalled(const Facts& f) {
+    const ModuleFile* m = f.chosenModule();
+    return m && m->marker;
+}
+
+bool oursLoaded(const Facts& f) {
+    const ModuleFile* m = f.loadedFile();
+    return m && m->marker;
+}
+
+bool oursAnywhere(const Facts& f) {
+    for (const Kernel& k : f.kernels)
+        for (const ModuleFile& m : k.nvidia)
+            if (m.marker) return true;
+    return false;
+}
+
+int majorOf(const std::string& version) {
+    const long v = std::strtol(version.c_str(), nullptr, 10);
+    return v > 0 && v < 100000 ? static_cast<int>(v) : 0;
+}
+
+int driverMajor(const Facts& f) {
+    if (f.loaded) return majorOf(f.loaded->version);
+    const ModuleFile* m = f.chosenModule();
+    return m && m->version ? majorOf(*m->version) : 0;
+}
+
+const std::string* logLine(const Facts& f, std::initializer_list<const char*> parts) {
+    if (!f.log) return nullptr;
+    for (const std::string& l : *f.log) {
+        const bool all = std::all_of(parts.begin(), parts.end(),
+                                     [&](const char* p) { return l.find(p) != std::string::npos; });
+        if (all) return &l;
+    }
+    return nullptr;
+}
+
+bool provenByData(const GpuRun* run, const std::string& bdf) {
+    if (!run || !run->ran) return false;
+    bool any = false;
+    for (const PairResult& p : run->pairs) {
+        if (!bdf.empty() && p.src != bdf && p.dst != bdf) continue;
+        // A push by the copy engine and stores by a kernel: both ways must have been checked on the
+        // destination.
+        bool push = false, store = false;
+        for (const TestResult& t : p.tests) {
+            if (t.outcome == Outcome::NotRun) continue;
+            if (t.outcome != Outcome::Ok) return false;
+            push = push || t.test == "ce_push";
+            store = store || t.test == "sm_store";
+        }
+        if (!push || !store) return false;
+        any = true;
+    }
+    return any;
+}
+
+bool keyEnables(const std::string& value) {
+    // Bit 0 switches P2P on, bit 1 vouches for the host bridge; the driver ignores a value with
+    // others.
+    const auto v = parse::dword(value);
+    return v && (*v & 1) && (*v & ~3U) == 0;
+}
+
+}  // namespace p2p::rules_detail
