@@ -36,7 +36,8 @@ GUEST
     testequal "256M 256M" "$(bar1 before)" "BAR1 before the driver"
     testequal 0 "$(status load)" "modprobe"
     testequal "32G 32G" "$(bar1 after)" "BAR1 after the driver"
-    testnofinding verify '(rebar-off|bar1-smaller-than-vram|mmio-window-too-small|module-.*|no-module.*)'
+    # What is left is the rig's own: a guest cannot see the host's bus.
+    testequal "guest-view" "$(findings verify block reload inconclusive | awk '{ print $1 }' | sort -u | paste -sd ' ')" "what stands in the way"
     testequal "34359738368 34359738368" "$(json verify '.gpus[].bar1_bytes')" "bar1_bytes"
     replay snapshot verify
 }
@@ -70,8 +71,9 @@ GUEST
     testnomatch 'Resizable BAR' "$(out after)" "lspci"
     testequal "256M 256M" "$(bar1 after)" "BAR1 after the driver"
     testverdict verify unavailable 20
-    testfinding verify '(rebar-[a-z-]*|bar1-smaller-than-vram)' "$G0"
-    testnofinding verify mmio-window-too-small
+    testfinding verify bar1-smaller-than-vram "$G0"
+    testfinding verify bar1-smaller-than-vram "$G1"
+    testnofinding verify '(mmio-window-too-small|rebar-off)'
 }
 
 story_5() {
@@ -87,7 +89,7 @@ GUEST
     testequal "32G 32G 32G 32G 256M 32G 32G 32G" "$(bar1 after)" "BAR1 after the driver"
     testverdict verify unavailable 20
     testfinding verify mmio-window-too-small "$small"
-    testequal "$small" "$(findings verify block | awk '{ print $2 }' | sort -u | paste -sd ' ')" "who is blocked"
+    testequal "mmio-window-too-small $small" "$(findings verify block)" "who is blocked"
 }
 
 story_6() {
@@ -101,8 +103,7 @@ GUEST
     testmatch 'Virtual Resizable BAR|VF Resizable BAR' "$(out after)" "lspci"
     testequal "32G 256M" "$(bar1 after)" "BAR1 after the driver"
     testequal "34359738368 null" "$(json verify '.gpus[].bar1_max_bytes')" "bar1_max_bytes"
-    testfinding verify '(rebar-[a-z-]*|bar1-smaller-than-vram)' "$G1"
-    testequal "$G1" "$(findings verify block | grep -E '^(rebar|bar1)' | awk '{ print $2 }' | sort -u | paste -sd ' ')" "who lacks BAR1"
+    testequal "bar1-smaller-than-vram $G1" "$(findings verify block)" "who lacks BAR1"
 }
 
 story_7() {
@@ -127,6 +128,7 @@ GUEST
     testfinding nouveau nouveau-bound "$G0"
     testfinding nouveau nouveau-bound "$G1"
     testequal 0 "$(status vfio)" "modprobe vfio-pci"
+    testequal inconclusive "$(json vfio .verdict)" "verdict with vfio-pci"
     testfinding vfio vfio-bound "$G0"
     testnofinding vfio nouveau-bound
 }
@@ -144,7 +146,6 @@ load forced
 GUEST
     testverdict verify unavailable 20
     testfinding verify no-module-for-kernel "$VM_RELEASE"
-    testnomatch 'Kernel driver in use' "$(out verify)"
     testequal 1 "$(status forced)" "modprobe of a module for $VM_OTHER"
     testmatch "version magic '$VM_OTHER" "$(out dmesg)" "kernel log"
 }
@@ -187,7 +188,7 @@ verify rebooted
 GUEST
     testequal "32G 32G" "$(bar1 after)" "BAR1 after the reboot"
     testnofinding rebooted module-not-loaded-yet
-    testequal "" "$(findings rebooted block reload)" "what stands in the way after the reboot"
+    testequal "guest-view" "$(findings rebooted block reload inconclusive | awk '{ print $1 }' | sort -u | paste -sd ' ')" "what stands in the way"
 }
 
 story_11() {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # States of the guest's system: which files an installed, old or removed package has left.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2154
 
 # prepare_kernel RELEASE: everything that boots it.
 prepare_kernel() {
@@ -15,28 +15,47 @@ prepare_kernel() {
         "$tools/p2p-verify/p2p-verify" "$tools/p2p-bar1/p2p-bar1"
 }
 
-# dkms_build DEB OUT: unpack the package and build its module for $VM_RELEASE with DKMS, in trees of
-# its own: nothing of this system changes.  Kept in $VM_DIR until the package changes.
-dkms_build() {
-    local deb=$1 out=$2 src name version sum
-    sum=$(sha256sum "$deb" | cut -d' ' -f1)-$VM_RELEASE
-    [ "$(cat "$out.sum" 2>/dev/null)" != "$sum" ] || return 0
-    command -v dkms >/dev/null || die 1 "dkms is missing; run: apt-get install dkms"
-    rm -rf "$out"
-    mkdir -p "$out/var/lib/dkms" "$out/lib/modules/$VM_RELEASE"
-    dpkg -x "$deb" "$out"
-    src=$(echo "$out"/usr/src/*/dkms.conf)
-    name=$(sed -n 's/^PACKAGE_NAME="\{0,1\}\([^"]*\).*/\1/p' "$src")
-    version=$(sed -n 's/^PACKAGE_VERSION="\{0,1\}\([^"]*\).*/\1/p' "$src")
-    say "building $name/$version for $VM_RELEASE with dkms"
-    ln -sfn "$VM_ROOT/usr/src/linux-headers-$VM_RELEASE" "$out/lib/modules/$VM_RELEASE/build"
-    dkms install --no-depmod --no-initrd --force --dkmstree "$out/var/lib/dkms" --sourcetree "$out/usr/src" \
-        --installtree "$out/lib/modules" --kernelsourcedir "$VM_ROOT/usr/src/linux-headers-$VM_RELEASE" \
-        -m "$name" -v "$version" -k "$VM_RELEASE" -a x86_64 >"$out/dkms.log" 2>&1 ||
-        die 1 "dkms build of ${deb##*/} for $VM_RELEASE failed; see $out/dkms.log: $(tail -n 1 "$out/dkms.log")"
-    rm -f "$out/lib/modules/$VM_RELEASE/build"
-    printf '%s\n' "$sum" >"$out.sum"
+# keep_state ROOT DIR: copy out of ROOT what the driver package puts there beyond its own files.
+keep_state() {
+    local part
+    rm -rf "$2"
+    mkdir -p "$2"
+    for part in lib/modules usr/lib/modules etc/modprobe.d etc/nvidia-p2p var/lib/dkms var/lib/nvidia-p2p; do
+        [ -d "$1/$part" ] && [ ! -L "$1/${part%/modules}" ] || continue
+        (cd "$1" && find "$part" \( -name build -o -name source -o -name kernel -o -name '*.log' \) -prune -o \
+            \( -type f -o -type l \) ! -name 'modules.*' -print0 | cpio --quiet -0 -pdm "$2")
+    done
 }
+
+# package_states DIR: install the packages of $debs in a root of their own, with the headers of
+# $VM_RELEASE, as an administrator does; keep the state as DIR/installed, purge, keep DIR/removed.
+# Done again only when the packages or the kernel change.
+package_states() {
+    local dir=$1 root sum up suite
+    sum=$(cat "$debs"/nvidia-p2p-*.deb | sha256sum | cut -d' ' -f1)-$VM_RELEASE
+    [ "$(cat "$dir/sum" 2>/dev/null)" != "$sum" ] || return 0
+    [ "$(id -u)" -eq 0 ] || die 1 "installing packages in a root of its own needs root; give --modules DIR instead"
+    root=$P2P_WORK/root up=$(dpkg-deb -f "$(newest nvidia-p2p-dkms)" Version | sed 's/+p2p.*//')
+    suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
+    say "installing $(basename "$(newest nvidia-p2p-dkms)") for $VM_RELEASE in a $suite root"
+    make_chroot "$suite" "$root" "dkms,kmod,make,linux-headers-$VM_RELEASE"
+    # NVIDIA's own user space is not Debian's to give: the names that nvidia-p2p-runfile looks for.
+    for _l in libcuda.so libnvidia-ml.so; do : >"$root/usr/lib/x86_64-linux-gnu/$_l.$up"; done
+    cp "$(newest nvidia-p2p-dkms)" "$(newest nvidia-p2p-runfile)" "$root/tmp/"
+    mount -t proc proc "$root/proc"
+    chroot "$root" sh -c 'DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends /tmp/*.deb' \
+        >"$dir.log" 2>&1 || { umount "$root/proc"; die 1 "apt-get install of the packages failed; see $dir.log: $(grep -m 1 -E 'error|^E:' "$dir.log")"; }
+    keep_state "$root" "$dir/installed"
+    chroot "$root" sh -c 'DEBIAN_FRONTEND=noninteractive apt-get purge -y nvidia-p2p-dkms' >>"$dir.log" 2>&1 ||
+        { umount "$root/proc"; die 1 "apt-get purge of nvidia-p2p-dkms failed; see $dir.log"; }
+    umount "$root/proc"
+    keep_state "$root" "$dir/removed"
+    printf '%s\n' "$sum" >"$dir/sum"
+    rm -rf "$root"
+}
+
+# newest PACKAGE: its newest .deb in $debs.
+newest() { printf '%s\n' "$debs/$1"_*.deb | sort -V | tail -n 1; }
 
 # edited IN OUT FROM TO: a copy of a module with one text of its .modinfo replaced by one as long.
 edited() {
@@ -48,53 +67,59 @@ edited() {
 # Makes the states in $VM_STATES, each a folder laid out like /:
 #   driver     the module, none of the package's configuration: a driver with its stock options
 #   installed  the package
-#   old        the package, with another build of the module: what an upgrade replaces
+#   old        the package with another build of the module: what an upgrade replaces
 #   other      the package, its module only for a kernel that is not running
-#   stock      no package; the distribution's driver (a module without our mark)
-#   bare       nothing
+#   removed    what a purge left, and the distribution's driver: a module without our mark
 # Only the nvidia module goes in, without debug information: no story loads the others.
 prepare_states() {
-    local files ko at=lib/modules/$VM_RELEASE/updates/dkms other conf id
+    local files=$modules ko at=lib/modules/$VM_RELEASE/updates/dkms state
     VM_STATES=$P2P_WORK/states
-    if [ -n "$modules" ]; then files=$modules; else
-        files=$VM_DIR/installed
-        dkms_build "$(printf '%s\n' "$debs"/nvidia-p2p-dkms_*.deb | sort -V | tail -n 1)" "$files"
+    if [ -z "$files" ]; then
+        files=$VM_DIR/package-$VM_RELEASE
+        package_states "$files"
     fi
-    ko=$(find "$files/lib/modules/$VM_RELEASE/" -name 'nvidia.ko*' | head -n 1)
-    [ -n "$ko" ] || die 1 "$files/lib/modules/$VM_RELEASE holds no nvidia.ko"
-    conf=$(find "$files/etc/modprobe.d" "$files/lib/modprobe.d" "$files/usr/lib/modprobe.d" -name '*.conf' 2>/dev/null)
-    [ -n "$conf" ] || die 1 "$files holds no modprobe.d/*.conf"
-    mkdir -p "$VM_STATES"/{bare,driver,installed,old,other,stock}
+    ko=$(find "$files"/installed/{,usr/}"lib/modules/$VM_RELEASE" -name 'nvidia.ko*' 2>/dev/null | head -n 1)
+    [ -n "$ko" ] || die 1 "$files/installed has no nvidia.ko in lib/modules/$VM_RELEASE"
+    mkdir -p "$VM_STATES"
     case $ko in
     *.xz) xz -dc "$ko" ;;
     *.zst) zstd -qdc "$ko" ;;
     *) cat "$ko" ;;
     esac >"$P2P_WORK/nvidia.ko"
-    VM_SIGNED=$P2P_WORK/nvidia-full.ko
+    # Takes a signature away, too: the state is "unsigned" until story 9 signs it.
     strip -g "$P2P_WORK/nvidia.ko"
     VM_MARK=$(modinfo -F nvidia_p2p "$P2P_WORK/nvidia.ko")
     [ -n "$VM_MARK" ] || die 1 "$ko carries no nvidia_p2p mark: not a module of this project"
-    for _s in driver installed old stock; do
-        mkdir -p "$VM_STATES/$_s/$at"
-        cp "$P2P_WORK/nvidia.ko" "$VM_STATES/$_s/$at/"
+
+    for state in installed old removed driver other; do
+        mkdir -p "$VM_STATES/$state/lib/modules"
+        [ $state = other ] || mkdir -p "$VM_STATES/$state/$at"
+        case $state in
+        driver) ;;
+        removed) [ ! -d "$files/removed" ] || cp -a "$files/removed/." "$VM_STATES/removed" ;;
+        # The records in var/lib speak of the running kernel.
+        other) cp -a "$files/installed/etc" "$VM_STATES/other" ;;
+        *) (cd "$files/installed" && find . -path '*/lib/modules' -prune -o -name '*.ko*' -prune -o \
+            \( -type f -o -type l \) -print0 | cpio --quiet -0 -pdm "$VM_STATES/$state") ;;
+        esac
     done
-    for _s in installed old other; do
-        for _f in $conf; do install -D -m 644 "$_f" "$VM_STATES/$_s${_f#"$files"}"; done
-    done
-    edited "$P2P_WORK/nvidia.ko" "$VM_STATES/stock/$at/nvidia.ko" nvidia_p2p= nvidia_xxx=
-    # Another build: another build id.
-    id=$(readelf -n "$P2P_WORK/nvidia.ko" | sed -n 's/.*Build ID: //p' | head -n 1)
-    [ "${#id}" -eq 40 ] || die 1 "$ko carries no build id"
-    python3 - "$VM_STATES/old/$at/nvidia.ko" "$id" <<'EOF'
+    for state in driver installed; do cp "$P2P_WORK/nvidia.ko" "$VM_STATES/$state/$at/"; done
+    another_build "$P2P_WORK/nvidia.ko" "$VM_STATES/old/$at/nvidia.ko"
+    edited "$P2P_WORK/nvidia.ko" "$VM_STATES/removed/$at/nvidia.ko" nvidia_p2p= nvidia_xxx=
+    VM_OTHER=$(printf '%s' "$VM_RELEASE" | tr 0123456789 1234567890)
+    mkdir -p "$VM_STATES/other/lib/modules/$VM_OTHER/updates/dkms"
+    edited "$P2P_WORK/nvidia.ko" "$VM_STATES/other/lib/modules/$VM_OTHER/updates/dkms/nvidia.ko" \
+        "vermagic=$VM_RELEASE" "vermagic=$VM_OTHER"
+}
+
+# another_build IN OUT: a copy with another build id, as any second build has.
+another_build() {
+    python3 - "$1" "$2" "$(readelf -n "$1" | sed -n 's/.*Build ID: //p' | head -n 1)" <<'EOF'
 import sys
-path, build_id = sys.argv[1], bytes.fromhex(sys.argv[2])
-data = open(path, "rb").read()
-assert data.count(build_id) == 1
-open(path, "wb").write(data.replace(build_id, bytes(b ^ 0x55 for b in build_id)))
+source, target, build_id = sys.argv[1], sys.argv[2], bytes.fromhex(sys.argv[3])
+data = open(source, "rb").read()
+if len(build_id) != 20 or data.count(build_id) != 1:
+    sys.exit(f"{source}: no single build id of 20 bytes")
+open(target, "wb").write(data.replace(build_id, bytes(b ^ 0x55 for b in build_id)))
 EOF
-    other=$(printf '%s' "$VM_RELEASE" | tr 0123456789 1234567890)
-    VM_OTHER=$other
-    mkdir -p "$VM_STATES/other/lib/modules/$other/updates/dkms"
-    edited "$P2P_WORK/nvidia.ko" "$VM_STATES/other/lib/modules/$other/updates/dkms/nvidia.ko" \
-        "vermagic=$VM_RELEASE" "vermagic=$other"
 }

@@ -122,8 +122,9 @@ struct fake_slot {
 
 /**
  * struct fake_bridge - one host bridge
- * @sysdata: by which x86 knows the domain; stays first for the root bus
+ * @sysdata: by which x86 knows the domain, and we the bridge
  * @root: its root bus
+ * @name: name of its windows in /proc/iomem, as firmware's host bridges have it
  * @bus: bus numbers
  * @mem32: window of the 32-bit BARs
  * @mem64: window of the 64-bit BARs
@@ -133,6 +134,7 @@ struct fake_slot {
 struct fake_bridge {
 	struct pci_sysdata sysdata;
 	struct pci_bus *root;
+	char name[sizeof("PCI Bus 0000:00")];
 	struct resource bus, mem32, mem64;
 	int first, count;
 };
@@ -202,7 +204,8 @@ static void make_endpoint(struct fake_function *f, u16 device, u32 class, int pi
 	set(f, PCI_HEADER_TYPE, 1, 0x80, 0);
 	set(f, PCI_SUBSYSTEM_VENDOR_ID, 4, 0x16f3 << 16 | PCI_VENDOR_ID_NVIDIA, 0);
 	set(f, PCI_CAPABILITY_LIST, 1, GPU_PM, 0);
-	set(f, PCI_INTERRUPT_LINE, 1, 0, 0xff);
+	/* Drivers ask for a line; nothing ever raises it. */
+	set(f, PCI_INTERRUPT_LINE, 1, 11, 0xff);
 	set(f, PCI_INTERRUPT_PIN, 1, pin, 0);
 
 	set(f, GPU_PM, 4, PCI_CAP_ID_PM | GPU_MSI << 8 | 3 << 16, 0);
@@ -459,11 +462,13 @@ static int __init fakegpu_init(void)
 		at64 = ALIGN(at64, 32ull << 30);
 		host->sysdata.domain = domain;
 		host->sysdata.node = NUMA_NO_NODE;
-		host->bus = (struct resource){ .name = "fakegpu bus", .start = step * i,
+		snprintf(host->name, sizeof(host->name), "PCI Bus %04x:%02x", domain & 0xffff,
+			 step * i);
+		host->bus = (struct resource){ .name = host->name, .start = step * i,
 			.end = step * (i + 1) - 1, .flags = IORESOURCE_BUS };
-		host->mem32 = (struct resource){ .name = "fakegpu mem32", .start = at32,
+		host->mem32 = (struct resource){ .name = host->name, .start = at32,
 			.end = at32 + size32 - 1, .flags = IORESOURCE_MEM };
-		host->mem64 = (struct resource){ .name = "fakegpu mem64", .start = at64,
+		host->mem64 = (struct resource){ .name = host->name, .start = at64,
 			.end = at64 + size64 - 1,
 			.flags = IORESOURCE_MEM | IORESOURCE_PREFETCH | IORESOURCE_MEM_64 };
 		at32 += size32;
