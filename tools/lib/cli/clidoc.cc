@@ -175,17 +175,20 @@ std::string words(const CLI::App& app) {
 // Bash that completes one value of this kind.
 std::string completeValue(const Value& v) {
     if (!v.choices.empty())
-        return fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$cur\"))", fmt::join(v.choices, " "));
+        return fmt::format("mapfile -t COMPREPLY < <(compgen -W '{}' -- \"$cur\")",
+                           fmt::join(v.choices, " "));
     if (v.name.find("FILE") != std::string::npos)
-        return "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\"))";
+        return "compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")";
     if (v.name.find("DIR") != std::string::npos)
-        return "compopt -o filenames; COMPREPLY=($(compgen -d -- \"$cur\"))";
+        return "compopt -o filenames; mapfile -t COMPREPLY < <(compgen -d -- \"$cur\")";
     if (v.name.find("BDF") != std::string::npos)
-        return "COMPREPLY=($(compgen -W \"$(_p2p_gpus)\" -- \"$cur\")); __ltrim_colon_completions "
+        return "mapfile -t COMPREPLY < <(compgen -W \"$(_p2p_gpus)\" -- \"$cur\"); "
+               "__ltrim_colon_completions "
                "\"$cur\" 2>/dev/null";
     if (v.name == "ID")
-        return "COMPREPLY=($(compgen -W \"$(\"$1\" explain 2>/dev/null | cut -d' ' -f1)\" -- "
-               "\"$cur\"))";
+        return "mapfile -t COMPREPLY < <(compgen -W \"$(\"$1\" explain 2>/dev/null | cut -d' ' "
+               "-f1)\" -- "
+               "\"$cur\")";
     return ":";
 }
 
@@ -207,7 +210,8 @@ void valueCases(std::string& out, const CLI::App& app, const std::string& indent
     if (!pos.empty())
         out += fmt::format("{}[[ $cur == -* ]] || {{ {}; return; }}\n", indent,
                            completeValue(valueOf(*pos[0])));
-    out += fmt::format("{}COMPREPLY=($(compgen -W '{}' -- \"$cur\"))\n", indent, words(app));
+    out += fmt::format("{}mapfile -t COMPREPLY < <(compgen -W '{}' -- \"$cur\")\n", indent,
+                       words(app));
 }
 
 }  // namespace
@@ -244,10 +248,10 @@ std::string manText(const CLI::App& app, const ManPage& page, const std::string&
     const std::string name = app.get_name();
     std::string out = ".\\\" Made from the option table of the program; do not edit.\n";
     out +=
-        fmt::format(".TH {} {} \"\" \"nvidia-p2p {}\" \"{}\"\n", roff(upper(name)), page.section,
+        fmt::format(".TH {} {} \"\" \"nvidia\\-p2p {}\" \"{}\"\n", roff(upper(name)), page.section,
                     roff(version), page.section == 8 ? "System Administration" : "User Commands");
     // Left-aligned without hyphenation: options and paths must stay whole.
-    out += ".nh\n.ad l\n";
+    out += ".nh\n.ad l\n.ss 12 0\n";
     out += fmt::format(".SH NAME\n{} \\- {}\n.SH SYNOPSIS\n", roff(name), roff(page.summary));
     out += fmt::format("\\fB{}\\fR [\\fIOPTION\\fR]...{}\n", roff(name), positionals(app));
     const auto commands = commandsOf(app);

@@ -21,9 +21,10 @@ ReportLink linkOf(const Sourced<PcieLink>& now, const Sourced<PcieLink>& most) {
     return l;
 }
 
-// "pci0000:00", as sysfs names the host bridge of a domain and bus.
-std::string hostBridgeOf(const std::string& bdf) {
-    return "pci" + bdf.substr(0, bdf.rfind(':'));
+// "pci0000:00", as sysfs names a host bridge.
+std::string hostBridgeOf(const Gpu& g) {
+    // A tree copied without its links does not say; the GPU's own bus then stands alone.
+    return "pci" + (g.root_bus.empty() ? g.bdf.substr(0, g.bdf.rfind(':')) : g.root_bus);
 }
 
 const GpuInfo* infoOf(const GpuRun* run, const std::string& bdf) {
@@ -52,20 +53,20 @@ ReportGpu gpuOf(const Gpu& g, const GpuInfo* info) {
 
 void topology(const Facts& facts, Report& r) {
     std::set<std::string> hosts;
-    auto host = [&](const std::string& top) {
-        const std::string id = hostBridgeOf(top);
+    auto host = [&](const Gpu& g) {
+        const std::string id = hostBridgeOf(g);
         if (hosts.insert(id).second) r.bridges.push_back({id, "", "host bridge", {}, std::nullopt});
         return id;
     };
     std::set<std::string> done;
     for (const Gpu& g : facts.gpus) {
-        r.gpu_parents.push_back(g.upstream.empty() ? host(g.bdf) : g.upstream.front());
+        r.gpu_parents.push_back(g.upstream.empty() ? host(g) : g.upstream.front());
         for (std::size_t i = 0; i < g.upstream.size(); i++) {
             const std::string& id = g.upstream[i];
             if (!done.insert(id).second) continue;
             ReportBridge b;
             b.id = id;
-            b.parent = i + 1 < g.upstream.size() ? g.upstream[i + 1] : host(id);
+            b.parent = i + 1 < g.upstream.size() ? g.upstream[i + 1] : host(g);
             if (const Bridge* known = facts.bridge(id)) {
                 b.label = known->name;
                 if (known->port && *known->port != PortType::Unknown)

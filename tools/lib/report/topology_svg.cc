@@ -20,6 +20,7 @@ struct Box {
     int depth = 0;
     double y = 0;  // top edge
     bool child = false;
+    std::size_t parent = 0;  // when child
 };
 
 constexpr double kWidth = 190;
@@ -51,20 +52,20 @@ class Drawing {
             const bool redirect = b.acs_redirect.value_or(false);
             std::string detail = utf8(b.label);
             if (redirect) detail = "ACS redirect on";
-            add(b.id, {b.id, detail, brief(b.link), redirect ? "box bad" : "box", {}, 0, 0, false});
+            add(b.id,
+                {b.id, detail, brief(b.link), redirect ? "box bad" : "box", {}, 0, 0, false, 0});
         }
         for (std::size_t i = 0; i < r.gpus.size(); i++) {
             const ReportGpu& g = r.gpus[i];
             std::string name = utf8(g.name.empty() ? g.device_id : g.name);
             if (name.rfind("NVIDIA ", 0) == 0) name.erase(0, 7);
-            add("gpu " + g.bdf, {g.bdf, name, brief(g.link), "box gpu", {}, 0, 0, false});
+            add("gpu " + g.bdf, {g.bdf, name, brief(g.link), "box gpu", {}, 0, 0, false, 0});
         }
         for (const ReportBridge& b : r.bridges) link(b.parent, b.id);
         for (std::size_t i = 0; i < r.gpus.size(); i++)
             link(i < r.gpu_parents.size() ? r.gpu_parents[i] : "", "gpu " + r.gpus[i].bdf);
         for (std::size_t i = 0; i < boxes_.size(); i++)
             if (!boxes_[i].child) place(i, 0);
-        // A loop of parents (a broken snapshot) has no top: its boxes were not placed.
     }
 
     std::string svg() const {
@@ -99,8 +100,13 @@ class Drawing {
         if (p == index_.end() || c == index_.end() || boxes_[c->second].child ||
             p->second == c->second)
             return;
+        // A broken snapshot may lead in a circle; the edge that closes it is left out.
+        std::size_t top = p->second;
+        while (boxes_[top].child && top != c->second) top = boxes_[top].parent;
+        if (top == c->second) return;
         boxes_[p->second].children.push_back(c->second);
         boxes_[c->second].child = true;
+        boxes_[c->second].parent = p->second;
     }
 
     // Leaves are stacked; a parent stands in the middle of its children.  Depth is bounded by the
