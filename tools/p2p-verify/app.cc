@@ -79,8 +79,9 @@ std::unique_ptr<CLI::App> makeApp(Options& o) {
         ->required()
         ->type_name("FILE");
     gather->callback([&o] { o.gather = true; });
-    CLI::App* explain = app->add_subcommand(
-        "explain", "Say what the rule ID reads and looks for. Without ID: list all rules.");
+    CLI::App* explain = app->add_subcommand("explain",
+                                            "Say what the rule ID looks for, where it reads, and "
+                                            "what it finds here. Without ID: list all rules.");
     explain->add_option("id", o.explain_id, "Name of a finding, such as rebar-off.")
         ->type_name("ID");
     explain->callback([&o] { o.explain = true; });

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -33,37 +34,11 @@ void complain(const std::string& text) {
     std::fputs(fmt::format("p2p-verify: error: {}\n", plain(text)).c_str(), stderr);
 }
 
-// ---- explain
-
-int explain(const std::string& id) {
-    if (id.empty()) {
-        std::size_t w = 0;
-        for (const Rule& r : rules()) w = std::max(w, std::string(r.id).size());
-        for (const Rule& r : rules())
-            std::fputs(fmt::format("{:<{}}  {}\n", r.id, w, r.title).c_str(), stdout);
-        return 0;
-    }
-    for (const Rule& r : rules()) {
-        if (id != r.id) continue;
-        std::fputs(fmt::format("{}: {}\n\nReads: {}\n", r.id, r.title, r.reads).c_str(), stdout);
-        if (r.see != nullptr && *r.see != '\0')
-            std::fputs(fmt::format("\n{}\n", r.see).c_str(), stdout);
-        if (r.forecast)
-            std::fputs(
-                "\nA forecast: when a data test on the same GPU passes, it is only a warning.\n",
-                stdout);
-        return 0;
-    }
-    throw UsageError(fmt::format("no rule is named {}; p2p-verify explain lists them", id));
-}
-
 // ---- facts
 
-// NVML is asked only when the nvidia module is loaded: asking would load it, and level env must
-// leave the machine as it was.
-GpuRun askNvml(const Facts& facts, double timeout_s) {
-    GpuRun run;
-    if (!facts.loaded) return run;
+// Only for a machine whose nvidia module is loaded: asking would load it, and level env must leave
+// the machine as it was.
+GpuRun askNvml(double timeout_s) {
     GpuOptions o;
     o.level = GpuLevel::Env;
     o.timeout_s = timeout_s;
@@ -73,13 +48,74 @@ GpuRun askNvml(const Facts& facts, double timeout_s) {
 
 constexpr double kEnvTimeout = 10;  // seconds
 
-int gatherTo(const std::string& file) {
-    const Facts facts = collect(p2p::Options{});
-    const GpuRun run = askNvml(facts, kEnvTimeout);
-    gather(file, "", {{kRunFile, runToSnapshot(run)}});
+// This machine, a folder or a snapshot, as level env sees it.
+class Machine {
+  public:
+    explicit Machine(const std::string& root, double timeout_s = kEnvTimeout) {
+        if (!root.empty()) snapshot_ = std::make_unique<Snapshot>(root);
+        p2p::Options where;
+        if (snapshot_) where.root = snapshot_->root();
+        facts = collect(where);
+        if (snapshot_) {
+            const std::string text = snapshot_->extra(kRunFile);
+            asked = !text.empty();
+            if (asked) env = runFromSnapshot(text);
+        } else {
+            asked = facts.loaded.value.has_value();
+            if (asked) env = askNvml(timeout_s);
+        }
+    }
+    // Null when NVML was not asked.
+    const GpuRun* run() const { return asked ? &env : nullptr; }
+
+    std::string root() const { return snapshot_ ? snapshot_->root() : ""; }
+
+    Facts facts;
+    GpuRun env;
+    bool asked = false;
+
+  private:
+    std::unique_ptr<Snapshot> snapshot_;
+};
+
+int gatherTo(const std::string& file, const std::string& root) {
+    const Machine machine(root);
+    std::map<std::string, std::string> extra;
+    if (machine.asked) extra[kRunFile] = runToSnapshot(machine.env);
+    gather(file, machine.root(), extra);
     std::fputs(
         fmt::format("p2p-verify: wrote {}; look at it before you pass it on\n", file).c_str(),
         stderr);
+    return 0;
+}
+
+// ---- explain
+
+int explain(const std::string& id, const std::string& root) {
+    if (id.empty()) {
+        std::size_t w = 0;
+        for (const Rule& r : rules()) w = std::max(w, std::string(r.id).size());
+        for (const Rule& r : rules())
+            std::fputs(fmt::format("{:<{}}  {}\n", r.id, w, r.title).c_str(), stdout);
+        return 0;
+    }
+    const auto& all = rules();
+    const auto rule =
+        std::find_if(all.begin(), all.end(), [&](const Rule& r) { return id == r.id; });
+    if (rule == all.end())
+        throw UsageError(fmt::format("no rule is named {}; p2p-verify explain lists them", id));
+    std::string text = fmt::format("{}: {}\nReads: {}\n", rule->id, rule->title, rule->reads);
+    if (*rule->see != '\0') text += fmt::format("Field reports: {}\n", rule->see);
+    if (rule->forecast)
+        text += "A forecast: where data tests pass all the same, it is only a warning.\n";
+    // Causes and remedies depend on what is found, so they are shown as they apply here.
+    const Machine machine(root);
+    const std::vector<Finding> found = rule->assess(machine.facts, machine.run());
+    if (found.empty()) text += "Here: nothing found.\n";
+    for (const Finding& f : found)
+        text += fmt::format("Here, {} ({}): {}\n  Remedy: {}\n", plain(f.subject),
+                            severityName(f.severity), plain(f.cause), plain(f.remedy));
+    std::fputs(text.c_str(), stdout);
     return 0;
 }
 
@@ -217,41 +253,26 @@ void check(const Options& o) {
 }  // namespace
 
 int run(const Options& o) {
-    if (o.explain) return explain(o.explain_id);
-    if (o.gather) return gatherTo(o.gather_file);
+    if (o.explain) return explain(o.explain_id, o.root);
+    if (o.gather) return gatherTo(o.gather_file, o.root);
     check(o);
-    std::unique_ptr<Snapshot> snapshot;
-    p2p::Options where;
-    if (!o.root.empty()) {
-        snapshot = std::make_unique<Snapshot>(o.root);
-        where.root = snapshot->root();
-    }
-    Facts facts = collect(where);
-    choose(facts, o.gpus);
-
-    GpuRun gpu;
-    bool asked = false;
-    if (snapshot) {
-        const std::string text = snapshot->extra(kRunFile);
-        asked = !text.empty();
-        if (asked) gpu = runFromSnapshot(text);
-    } else {
-        asked = facts.loaded.value.has_value();
-        gpu = askNvml(facts, o.timeout_s > 0 ? std::min(o.timeout_s, kEnvTimeout) : kEnvTimeout);
-    }
+    Machine machine(o.root, o.timeout_s > 0 ? std::min(o.timeout_s, kEnvTimeout) : kEnvTimeout);
+    choose(machine.facts, o.gpus);
+    const GpuRun* run = machine.run();
     std::vector<Finding> extra;
+    GpuRun data;
     if (o.level != "env") {
-        if (!o.force) extra = withheld(facts, gpu);
+        if (!o.force) extra = withheld(machine.facts, machine.env);
         if (extra.empty()) {
-            gpu = moveData(facts, o);
-            asked = true;
+            data = moveData(machine.facts, o);
+            run = &data;
         }
-        if (o.min_bandwidth_gbs) judgeBandwidth(gpu, *o.min_bandwidth_gbs, extra);
+        if (o.min_bandwidth_gbs) judgeBandwidth(data, *o.min_bandwidth_gbs, extra);
     }
-    const GpuRun* given = asked ? &gpu : nullptr;
-    std::vector<Finding> findings = assess(facts, given);
+    std::vector<Finding> findings = assess(machine.facts, run);
     findings.insert(findings.end(), extra.begin(), extra.end());
-    return writeAll(makeReport(facts, given, std::move(findings), o.level, std::time(nullptr)), o);
+    return writeAll(
+        makeReport(machine.facts, run, std::move(findings), o.level, std::time(nullptr)), o);
 }
 
 }  // namespace p2p::verify
