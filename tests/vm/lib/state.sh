@@ -21,34 +21,55 @@ keep_state() {
     rm -rf "$2"
     mkdir -p "$2"
     for part in lib/modules usr/lib/modules etc/modprobe.d etc/nvidia-p2p var/lib/dkms var/lib/nvidia-p2p; do
-        [ -d "$1/$part" ] && [ ! -L "$1/${part%/modules}" ] || continue
+        if [ ! -d "$1/$part" ] || [ -L "$1/${part%/modules}" ]; then continue; fi
         (cd "$1" && find "$part" \( -name build -o -name source -o -name kernel -o -name '*.log' \) -prune -o \
             \( -type f -o -type l \) ! -name 'modules.*' -print0 | cpio --quiet -0 -pdm "$2")
     done
 }
 
-# package_states DIR: install the packages of $debs in a root of their own, with the headers of
-# $VM_RELEASE, as an administrator does; keep the state as DIR/installed, purge, keep DIR/removed.
-# Done again only when the packages or the kernel change.
-package_states() {
-    local dir=$1 root sum up suite
-    sum=$(cat "$debs"/nvidia-p2p-*.deb | sha256sum | cut -d' ' -f1)-$VM_RELEASE
-    [ "$(cat "$dir/sum" 2>/dev/null)" != "$sum" ] || return 0
-    [ "$(id -u)" -eq 0 ] || die 1 "installing packages in a root of its own needs root; give --modules DIR instead"
-    root=$P2P_WORK/root up=$(dpkg-deb -f "$(newest nvidia-p2p-dkms)" Version | sed 's/+p2p.*//')
-    suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
-    say "installing $(basename "$(newest nvidia-p2p-dkms)") for $VM_RELEASE in a $suite root"
-    make_chroot "$suite" "$root" "dkms,kmod,make,linux-headers-$VM_RELEASE"
+# install_packages ROOT LOG: the driver's packages into a root with apt, as an administrator does.
+# Status as apt-get's.
+install_packages() {
+    local root=$1 log=$2 up rc=0
+    up=$(dpkg-deb -f "$(newest nvidia-p2p-dkms)" Version | sed 's/+p2p.*//')
     # NVIDIA's own user space is not Debian's to give: the names that nvidia-p2p-runfile looks for.
     for _l in libcuda.so libnvidia-ml.so; do : >"$root/usr/lib/x86_64-linux-gnu/$_l.$up"; done
     cp "$(newest nvidia-p2p-dkms)" "$(newest nvidia-p2p-runfile)" "$root/tmp/"
-    mount -t proc proc "$root/proc"
-    chroot "$root" sh -c 'DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends /tmp/*.deb' \
-        >"$dir.log" 2>&1 || { umount "$root/proc"; die 1 "apt-get install of the packages failed; see $dir.log: $(grep -m 1 -E 'error|^E:' "$dir.log")"; }
+    in_root "$root" 'apt-get install -y --no-install-recommends /tmp/*.deb' >"$log" 2>&1 || rc=$?
+    rm -f "$root"/tmp/*.deb
+    return "$rc"
+}
+
+# in_root ROOT COMMAND: a shell command in a root, with /proc.
+in_root() {
+    local rc=0
+    mount -t proc proc "$1/proc"
+    chroot "$1" env DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 sh -c "$2" || rc=$?
+    umount "$1/proc"
+    return "$rc"
+}
+
+# package_states DIR: install the packages of $debs in a root of their own, with the headers of
+# $VM_RELEASE; keep the state as DIR/installed, purge, keep DIR/removed.  DIR/built holds what DKMS
+# made.  Done again only when the packages or the kernel change.
+package_states() {
+    local dir=$1 root sum suite
+    sum=$(cat "$debs"/nvidia-p2p-dkms_*.deb "$debs"/nvidia-p2p-runfile_*.deb | sha256sum | cut -d' ' -f1)
+    [ "$(cat "$dir/sum" 2>/dev/null)" != "$sum" ] || return 0
+    [ "$(id -u)" -eq 0 ] || die 1 "installing packages in a root of its own needs root; give --modules DIR instead"
+    root=$P2P_WORK/root
+    suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
+    say "installing $(basename "$(newest nvidia-p2p-dkms)") for $VM_RELEASE in a $suite root"
+    make_chroot "$suite" "$root" "dkms,kmod,make,linux-headers-$VM_RELEASE"
+    rm -rf "$dir"
+    mkdir -p "$dir"
+    install_packages "$root" "$dir/log" ||
+        die 1 "apt-get install of the packages failed; see $dir/log: $(grep -m 1 -E 'error|^E:' "$dir/log")"
     keep_state "$root" "$dir/installed"
-    chroot "$root" sh -c 'DEBIAN_FRONTEND=noninteractive apt-get purge -y nvidia-p2p-dkms' >>"$dir.log" 2>&1 ||
-        { umount "$root/proc"; die 1 "apt-get purge of nvidia-p2p-dkms failed; see $dir.log"; }
-    umount "$root/proc"
+    mkdir -p "$dir/built"
+    (cd "$root" && find var/lib/dkms/nvidia-p2p var/lib/nvidia-p2p/built -print0 | cpio --quiet -0 -pdm "$dir/built")
+    in_root "$root" 'apt-get purge -y nvidia-p2p-dkms' >>"$dir/log" 2>&1 ||
+        die 1 "apt-get purge of nvidia-p2p-dkms failed; see $dir/log"
     keep_state "$root" "$dir/removed"
     printf '%s\n' "$sum" >"$dir/sum"
     rm -rf "$root"
@@ -122,4 +143,22 @@ if len(build_id) != 20 or data.count(build_id) != 1:
     sys.exit(f"{source}: no single build id of 20 bytes")
 open(target, "wb").write(data.replace(build_id, bytes(b ^ 0x55 for b in build_id)))
 EOF
+}
+
+# signed_state: state `signed`, as installed with the modules signed by a key of the moment, and
+# $VM_FIRMWARE, a firmware store that trusts this key.
+signed_state() {
+    local dir=$VM_STATES/signed key=$P2P_WORK/key ko sign
+    cp -a "$VM_STATES/installed" "$dir"
+    mkdir -p "$dir/guest"
+    cp "$VM_ROOT/fake/fakegpu.ko" "$dir/guest/"
+    openssl req -new -x509 -newkey rsa:2048 -nodes -days 30 -subj "/CN=nvidia-p2p test key" \
+        -keyout "$key.pem" -outform DER -out "$key.der" 2>/dev/null
+    sign=$(echo "$VM_ROOT"/usr/lib/linux-kbuild-*/scripts/sign-file)
+    for ko in "$dir/guest/fakegpu.ko" "$dir/lib/modules/$VM_RELEASE/updates/dkms/nvidia.ko"; do
+        "$sign" sha256 "$key.pem" "$key.der" "$ko" ||
+            die 1 "sign-file of ${ko##*/} failed; is libcrypto of the kernel's release installed?"
+    done
+    VM_FIRMWARE=$P2P_WORK/firmware
+    python3 "$P2P_TOP/tests/vm/lib/enrol.py" /usr/share/OVMF/OVMF_VARS_4M.fd "$key.der" "$VM_FIRMWARE"
 }
