@@ -276,7 +276,7 @@ Findings driverTooOld(const Facts& f, const GpuRun*) {
     return {x};
 }
 
-Findings unsignedModule(const Facts& f, const GpuRun*) {
+Findings signature(const Facts& f) {
     const ModuleFile* m = f.chosenModule();
     if (!m) return {};
     const bool boot = f.secure_boot.valueOr(false);
@@ -318,6 +318,17 @@ Findings unsignedModule(const Facts& f, const GpuRun*) {
 
 // --- options
 // ---------------------------------------------------------------------------------------
+
+Findings only(Findings all, const char* id) {
+    if (!all.empty() && all.front().id != id) all.clear();
+    return all;
+}
+Findings unsignedModule(const Facts& f, const GpuRun*) {
+    return only(signature(f), "secure-boot-unsigned");
+}
+Findings keyNotEnrolled(const Facts& f, const GpuRun*) {
+    return only(signature(f), "secure-boot-key-not-enrolled");
+}
 
 std::string dwordsPath(const ModprobeOption& o) {
     return fmt::format("{}:{}", o.path, o.line);
@@ -516,6 +527,8 @@ std::vector<Rule> moduleRules() {
         {"secure-boot-unsigned", "signature that the kernel asks for",
          "SecureBoot variable, lockdown, module signer", unsignedModule,
          "linux-surface/linux-surface#906, NVIDIA/gpu-driver-container#44", false},
+        {"secure-boot-key-not-enrolled", "signature of a key that is not trusted",
+         "module signer, kernel log", keyNotEnrolled, "linux-surface/linux-surface#906", false},
         {"driver-too-old", "branch before 550", "module version", driverTooOld,
          "NVIDIA/nccl-tests#117, dmlc/xgboost#11242, pytorch/pytorch#119638", true},
         {"no-driver-library", "no libcuda, no libnvidia-ml", "folders of the dynamic linker",

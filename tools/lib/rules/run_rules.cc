@@ -416,6 +416,20 @@ Findings program(const Facts& f, const GpuRun* run) {
     return {};
 }
 
+Findings only(Findings all, const char* id) {
+    if (!all.empty() && all.front().id != id) all.clear();
+    return all;
+}
+Findings hung(const Facts& f, const GpuRun* run) {
+    return only(program(f, run), "gpu-program-hung");
+}
+Findings noCuda(const Facts& f, const GpuRun* run) {
+    return only(program(f, run), "cuda-unavailable");
+}
+Findings failed(const Facts& f, const GpuRun* run) {
+    return only(program(f, run), "gpu-program-failed");
+}
+
 }  // namespace
 
 std::vector<Rule> runRules() {
@@ -437,7 +451,9 @@ std::vector<Rule> runRules() {
          "NVIDIA/nccl-tests#117", false},
         {"device-lost", "GPU lost during a transfer", "data tests", lost, "NVIDIA/cuda-samples#48",
          false},
-        {"gpu-program-hung", "no answer from the GPU tests", "child process", program, "", false},
+        {"gpu-program-hung", "no answer from the GPU tests", "child process", hung, "", false},
+        {"cuda-unavailable", "CUDA does not start", "cuInit", noCuda, "", false},
+        {"gpu-program-failed", "GPU tests ended early", "child process", failed, "", false},
         {"mapping-refused", "CUDA error 205", "data tests", mappingRefused,
          "tinygrad/open-gpu-kernel-modules#16, #5, #44; aikitoria/open-gpu-kernel-modules#38",
          false},
