@@ -10,6 +10,7 @@
 
 #include "fake.h"
 
+using fake::impatient;
 using fake::options;
 using fake::outcome;
 using fake::run;
@@ -59,7 +60,7 @@ BOOST_AUTO_TEST_CASE(env_asks_nvml_only) {
 
 // A window that shows a private copy: a round trip through it would look right.
 BOOST_AUTO_TEST_CASE(mirror_is_seen_in_the_direction_that_has_it) {
-    const GpuRun r = run("mirror:0>1");
+    const GpuRun r = run("mirror:0>1", impatient());
     BOOST_TEST(story(r, 0, 1) ==
                "ce_push=not-delivered ce_pull=ok sm_store=not-delivered sm_load=ok "
                "handshake=timeout ipc=not-delivered");
@@ -69,7 +70,7 @@ BOOST_AUTO_TEST_CASE(mirror_is_seen_in_the_direction_that_has_it) {
 }
 
 BOOST_AUTO_TEST_CASE(dropped_writes) {
-    const GpuRun r = run("drop");
+    const GpuRun r = run("drop", impatient());
     BOOST_TEST(story(r, 0, 1) ==
                "ce_push=not-delivered ce_pull=ok sm_store=not-delivered sm_load=ok "
                "handshake=timeout ipc=not-delivered");
@@ -96,7 +97,7 @@ BOOST_AUTO_TEST_CASE(a_lost_tail_an_overrun_and_a_damaged_source) {
 }
 
 BOOST_AUTO_TEST_CASE(data_in_the_wrong_buffer) {
-    BOOST_TEST(outcome(run("swap:0>1"), 0, 1, "ce_push") == "not-delivered");
+    BOOST_TEST(outcome(run("swap:0>1", impatient()), 0, 1, "ce_push") == "not-delivered");
 }
 
 BOOST_AUTO_TEST_CASE(zeros_arrive) {
@@ -105,16 +106,17 @@ BOOST_AUTO_TEST_CASE(zeros_arrive) {
 
 BOOST_AUTO_TEST_CASE(handshake_that_never_meets_while_copies_work) {
     const Stopwatch watch;
-    const GpuRun r = run("hang");
+    const GpuRun r = run("hang", impatient());
     BOOST_TEST(r.ran);
     BOOST_TEST(outcome(r, 0, 1, "sm_store") == "ok");
     BOOST_TEST(outcome(r, 0, 1, "handshake") == "timeout");
     BOOST_TEST(outcome(r, 0, 1, "ipc") == "ok");
-    BOOST_TEST(watch.seconds() < 10);
+    // Two directions, half a second each; the rest is for a busy machine.
+    BOOST_TEST(watch.seconds() < 20);
 }
 
 BOOST_AUTO_TEST_CASE(late_flags) {
-    BOOST_TEST(outcome(run("late:0>1"), 0, 1, "handshake") == "timeout");
+    BOOST_TEST(outcome(run("late:0>1", impatient()), 0, 1, "handshake") == "timeout");
 }
 
 BOOST_AUTO_TEST_CASE(payload_behind_its_flag) {
@@ -199,11 +201,11 @@ BOOST_AUTO_TEST_CASE(a_child_that_crashes_or_is_killed_leaves_an_answer) {
 BOOST_AUTO_TEST_CASE(calls_that_never_return_end_at_their_deadline) {
     auto o = options();
     o.step_timeout_s = 0.5;
-    o.init_timeout_s = 0.5;
-    o.timeout_s = 3;
+    o.init_timeout_s = 3;
+    o.timeout_s = 8;
     const Stopwatch watch;
     const GpuRun sync = run("stuck", o);
-    BOOST_TEST(watch.seconds() < 6);
+    BOOST_TEST(watch.seconds() < o.timeout_s + 2);
     BOOST_TEST(sync.timed_out);
     BOOST_TEST(outcome(sync, 0, 1, "ce_push") == "timeout");
     BOOST_TEST(outcome(sync, 0, 1, "sm_load") == "not-run");
@@ -214,14 +216,15 @@ BOOST_AUTO_TEST_CASE(calls_that_never_return_end_at_their_deadline) {
     BOOST_TEST(init.error == "cuInit did not return by its deadline");
     BOOST_TEST(init.gpus.size() == 2U);  // what NVML said before is kept
 
-    const GpuRun nvml = run("stuck=nvmlInit_v2", options(GpuLevel::Env));
+    o.level = GpuLevel::Env;
+    const GpuRun nvml = run("stuck=nvmlInit_v2", o);
     BOOST_TEST(nvml.timed_out);
     BOOST_TEST(nvml.error == "NVML did not return by its deadline");
 }
 
 BOOST_AUTO_TEST_CASE(the_second_process_fails) {
     BOOST_TEST(test(run("ipc-refused"), 0, 1, "ipc").cuda_error == 801);
-    BOOST_TEST(outcome(run("ipc-stuck:0>1"), 0, 1, "ipc") == "timeout");
+    BOOST_TEST(outcome(run("ipc-stuck:0>1", impatient()), 0, 1, "ipc") == "timeout");
     const GpuRun dies = run("ipc-dies:0>1");
     BOOST_TEST(outcome(dies, 0, 1, "ipc") == "not-run");
     BOOST_TEST(test(dies, 0, 1, "ipc").detail == "the second process ended before it answered");
@@ -256,7 +259,7 @@ BOOST_AUTO_TEST_CASE(one_gpu_tests_itself) {
 
 BOOST_AUTO_TEST_CASE(one_gpu_with_faults) {
     auto single = [](const char* rig, const char* name) {
-        for (const auto& t : run(rig).single)
+        for (const auto& t : run(rig, impatient()).single)
             if (t.test == name) return std::string(p2p::outcomeName(t.outcome));
         return std::string("none");
     };
@@ -364,13 +367,13 @@ BOOST_AUTO_TEST_CASE(children_hold_none_of_our_descriptors) {
         _exit(0);
     }
     close(ends[1]);
-    usleep(700000);  // the child is in cuInit by now
+    usleep(700000);  // time enough to be in cuInit; if not, the test is only weaker
     kill(user, SIGKILL);
     waitpid(user, nullptr, 0);
     const Stopwatch watch;
     char c = 0;
     BOOST_TEST(read(ends[0], &c, 1) == 0);
-    BOOST_TEST(watch.seconds() < 1);
+    BOOST_TEST(watch.seconds() < 10);
     close(ends[0]);
 }
 
