@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: MIT
+# Stories about our own commands: publish, promote, rollback, the gate, crashes and load.
+# shellcheck shell=bash disable=SC2154
+
+# An error is one line that starts with the command's name.
+testoneline() {
+    testequal 1 "$(printf '%s\n' "$OUTPUT" | wc -l)" "lines of the error"
+    testmatch "^[a-z-]+: error: .*$1" "$OUTPUT"
+}
+
+audit() { "$P2P_TOP/tests/repo/audit.py" --plain "$WWW/$1" "${SUITE:-jammy}"; }
+
+# report FILE LEVEL VERDICT AGE_SECONDS [LINE]: what p2p-verify --prometheus writes.
+report() {
+    mkdir -p "$(dirname "$1")"
+    cat >"$1" <<M
+# HELP nvidia_p2p_verdict Exit status of p2p-verify.
+# TYPE nvidia_p2p_verdict gauge
+nvidia_p2p_verdict{level="$2"} $3
+# HELP nvidia_p2p_info Versions of the tools, the loaded nvidia module and the kernel.
+# TYPE nvidia_p2p_info gauge
+nvidia_p2p_info{level="$2",version="1.0",module="555.58.02",kernel="5.15.0-105-generic"} 1
+# HELP nvidia_p2p_last_run_timestamp_seconds When p2p-verify ran, seconds since 1970.
+# TYPE nvidia_p2p_last_run_timestamp_seconds gauge
+nvidia_p2p_last_run_timestamp_seconds{level="$2"} $(($(date +%s) - $4))
+${5:-}
+M
+    sed -i '/^$/d' "$1"
+}
+
+publishing_stories() {
+    local d
+
+    story "components come from the section, versions stay side by side"
+    testsuccess publish many old "$(deb 1.0 p 555/kernel)" "$(deb 2.0 p 555/kernel)" "$(deb 3.0 p 580/kernel)"
+    testsuccess publish many old "$(deb 1.0 tools)" "$(deb 1.5 p 555/kernel)"
+    testsuccess audit many
+    testequal 'Components: 555 580 main' "$(grep ^Components "$WWW/many/dists/jammy/Release")"
+    testequal '1.0 1.5 2.0 ' "$(sed -n 's/^Version: //p' "$WWW/many/dists/jammy/555/binary-amd64/Packages" | tr '\n' ' ')"
+    testequal 'usr/share/p/payload 555/kernel/p' "$(cat "$WWW/many/dists/jammy/555/Contents-amd64")"
+    testsuccess test -e "$WWW/many/pool/580/p/p/p_3.0_amd64.deb"
+    testsuccess "$P2P_TOP/apt-repo/list" --repo "$WWW/many"
+    testmatch '580 +p +3.0' "$OUTPUT"
+    # Equal input, equal bytes: only the signature may differ.
+    for r in same1 same2; do
+        testsuccess publish $r old --date 1764547200 --valid-days 365 "$(deb 1.0 tools)" "$(deb 1.5 p 555/kernel)"
+    done
+    testsuccess diff -r -x 'InRelease' -x 'Release.gpg' -x lock "$WWW/same1" "$WWW/same2"
+
+    story "a .changes stands for its .debs and is checked"
+    mkdir -p "$P2P_WORK/build"
+    d=$(deb 1.0)
+    cp "$d" "$P2P_WORK/build/p_1.0_amd64.deb"
+    printf 'Format: 1.8\nChecksums-Sha256:\n %s %s p_1.0_amd64.deb\n 00 1 p.buildinfo\nFiles:\n' \
+        "$(sha256sum "$d" | cut -d' ' -f1)" "$(stat -c %s "$d")" >"$P2P_WORK/build/p.changes"
+    testsuccess publish changes old "$P2P_WORK/build/p.changes"
+    testsuccess audit changes
+    printf x >>"$P2P_WORK/build/p_1.0_amd64.deb"
+    testexit 2 publish changes2 old "$P2P_WORK/build/p.changes"
+    testoneline 'p_1.0_amd64.deb: is not the file that .*p.changes lists'
+    rm "$P2P_WORK/build/p_1.0_amd64.deb"
+    testexit 2 publish changes2 old "$P2P_WORK/build/p.changes"
+    testoneline 'p_1.0_amd64.deb: listed in .* but missing'
+    testfailure test -e "$WWW/changes2/dists"
+
+    story "bad input: one line, nothing published"
+    base bad
+    find "$WWW/bad/dists" -type f -exec sha256sum {} + | sort >"$P2P_WORK/before"
+    head -c 500 "$(deb 2.0)" >"$P2P_WORK/cut.deb"
+    echo text >"$P2P_WORK/text.deb"
+    testexit 2 publish bad old "$(deb 2.0)" "$P2P_WORK/cut.deb"
+    testoneline 'cut.deb: '
+    testexit 2 publish bad old "$P2P_WORK/text.deb"
+    testoneline 'text.deb: not a Debian package'
+    testexit 2 publish bad old "$P2P_WORK/none.deb"
+    testoneline 'none.deb: no such file'
+    testexit 2 publish bad old "$P2P_WORK/before"
+    testoneline 'neither .deb nor .changes'
+    testexit 2 publish bad old "$(deb 2.0 p '../kernel')"
+    testoneline 'names no valid component'
+    testexit 2 publish bad none "$(deb 2.0)"
+    testoneline 'neither a folder nor a fingerprint'
+    testexit 2 "$P2P_TOP/apt-repo/publish" --repo "$WWW/bad" --suite jammy --key "$(printf '%040d' 0)" "$(deb 2.0)"
+    testoneline 'no such secret key'
+    SUITE=../x testexit 2 publish bad old "$(deb 2.0)"
+    testoneline "suite '../x'"
+    testexit 64 publish bad old
+    testoneline 'arguments are required: FILE'
+    testexit 2 tool promote bad old --from jammy-canary --to jammy
+    testoneline 'no suite jammy-canary; it has: jammy'
+    testexit 2 tool rollback bad old --suite jammy
+    testoneline 'no state before'
+    testexit 2 tool rollback bad old --suite jammy --to 9
+    testoneline 'no state 9'
+    testexit 2 publish bad old --date 1000000000 "$(deb 2.0)"
+    testoneline 'is before that of the live Release'
+    find "$WWW/bad/dists" -type f -exec sha256sum {} + | sort >"$P2P_WORK/after"
+    testsuccess cmp "$P2P_WORK/before" "$P2P_WORK/after"
+
+    story "the same version with other content is refused, also from another suite"
+    base other
+    testexit 2 publish other old "$(deb 1.0 p main/kernel changed)"
+    testoneline 'already published with another sha256'
+    SUITE=jammy-canary testexit 2 publish other old "$(deb 1.0 p main/kernel changed)"
+    testsuccess tool rollback other old --suite jammy --drop p=1.0
+    testexit 2 publish other old "$(deb 1.0 p main/kernel changed)"
+    testsuccess publish other old "$(deb 1.0)"
+    testsuccess audit other
+
+    story "two publishers at once: one waits its turn, nothing is lost"
+    base two
+    exec 9>>"$WWW/two/state/lock"
+    flock 9
+    testexit 3 publish two old "$(deb 2.0)"
+    testoneline 'state/lock is held by process'
+    exec 9>&-
+    pids=
+    for v in 2.1 2.2 2.3 2.4 2.5; do
+        d=$(deb $v)
+        (for _ in $(seq 200); do
+            rc=0
+            publish two old "$d" >/dev/null 2>&1 || rc=$?
+            [ $rc -eq 3 ] || exit $rc
+            sleep 0.2
+        done; exit 3) &
+        pids="$pids $!"
+    done
+    for p in $pids; do
+        rc=0
+        wait "$p" || rc=$?
+        testequal 0 $rc "status of a publisher"
+    done
+    testsuccess audit two
+    testequal '1.0 2.1 2.2 2.3 2.4 2.5 ' "$(sed -n 's/^Version: //p' "$WWW/two/dists/jammy/main/binary-amd64/Packages" | tr '\n' ' ')"
+
+    story "kill -9 of publish at every step${SLICE:+, one of $STRIDE}"
+    base crash
+    client crash crash
+    testsuccess update
+    cp -a "$R/lists" "$R/lists.base"
+    testsuccess "$P2P_TOP/tests/repo/crash.py" "$STRIDE" "$P2P_WORK/base" "$WWW/crash" \
+        "[ -z \"\$FRESH\" ] || { rm -rf $R/lists; cp -a $R/lists.base $R/lists; }; export APT_CONFIG=$R/apt.conf; apt-get -qq update && apt-cache policy p | awk '/Candidate:/ { print \$2 }'" -- \
+        "$P2P_TOP/apt-repo/publish" --repo "$WWW/crash" --suite jammy --key "$KEYS/old" "$(deb 2.0)"
+    printf '# %s\n' "$OUTPUT"
+
+    story "$PUBLISHES publishes while 20 clients update in a loop"
+    load "$PUBLISHES"
+
+    story "disk full: one line, readers keep the old state, a rerun finishes"
+    if [ "$(id -u)" -ne 0 ]; then skip "needs root to mount a small file system"; else
+        FULL_DISK=$WWW/full
+        mkdir -p "$FULL_DISK"
+        mount -t tmpfs -o size=512k none "$FULL_DISK"
+        cp -a "$P2P_WORK/base/." "$FULL_DISK/"
+        client full full
+        head -c 200000 /dev/urandom >"$P2P_WORK/noise"
+        full=0
+        # Less and less room, so that it is another write that fails each time.
+        for room in 0 8 16 24 32 48 64; do
+            rm -f "$FULL_DISK/ballast"
+            dd if=/dev/zero of="$FULL_DISK/ballast" bs=1k 2>/dev/null || true
+            truncate -s "$(($(stat -c %s "$FULL_DISK/ballast") - room * 1024))" "$FULL_DISK/ballast"
+            if [ "$room" -lt 16 ]; then testexit 1 publish full old "$(deb 2.0)"; else _run publish full old "$(deb 2.0)"; fi
+            if [ "$_rc" -ne 0 ]; then
+                testoneline 'No space left on device'
+                full=$((full + 1))
+                testequal 1.0 "$("$P2P_TOP/tests/repo/audit.py" "$FULL_DISK" jammy)" "with ${room}K free"
+            fi
+            testsuccess update
+        done
+        testmatch '^[2-9]' "$full" "times that the disk was full"
+        rm "$FULL_DISK/ballast"
+        testsuccess publish full old "$(deb 2.0)"
+        testequal 2.0 "$(audit full)"
+        testsuccess update
+        umount "$FULL_DISK"
+        FULL_DISK=
+    fi
+
+    story "resign repairs a damaged index and by-hash file"
+    base repair
+    tamper repair Packages
+    testfailure audit repair
+    testsuccess tool resign repair old
+    testequal 1.0 "$(audit repair)"
+
+    story "by-hash files stay for ten states and a week, then go"
+    now=$(date +%s)
+    for i in $(seq 1 14); do
+        publish aging old --date $((now - (30 - i) * 86400)) "$(deb "1.$i")" >/dev/null
+    done
+    kept() { find "$WWW/aging/dists/jammy/main/binary-amd64/by-hash/SHA256" -type f | wc -l; }
+    testequal 30 "$(kept)" "files of ten states"
+    testsuccess audit aging
+    for i in $(seq 15 27); do
+        publish aging old --date $((now - 3600 + i)) "$(deb "1.$i")" >/dev/null
+    done
+    testequal 42 "$(kept)" "files of the states shown in the last week"
+    testsuccess audit aging
+
+    story "rollback goes back, further back, to a number, and forward"
+    base back
+    publish back old "$(deb 2.0)" >/dev/null
+    publish back old "$(deb 3.0)" >/dev/null
+    testsuccess tool rollback back old --suite jammy
+    testmatch 'removed p=3.0' "$OUTPUT"
+    testequal 2.0 "$(audit back)"
+    testsuccess tool rollback back old --suite jammy
+    testequal 1.0 "$(audit back)"
+    testexit 2 tool rollback back old --suite jammy
+    testsuccess tool rollback back old --suite jammy --to 3
+    testequal 3.0 "$(audit back)"
+    testsuccess tool rollback back old --suite jammy --drop p=2.0
+    testequal '1.0 3.0 ' "$(sed -n 's/^Version: //p' "$WWW/back/dists/jammy/main/binary-amd64/Packages" | tr '\n' ' ')"
+    testsuccess "$P2P_TOP/apt-repo/list" --repo "$WWW/back" --snapshots
+    testequal 8 "$(printf '%s\n' "$OUTPUT" | wc -l)" "lines: suite and seven states"
+
+    story "promote copies the tested state, not what came after"
+    export SUITE=jammy-canary
+    publish stage old "$(deb 1.0)" >/dev/null
+    publish stage old "$(deb 2.0)" >/dev/null
+    publish stage old "$(deb 3.0)" >/dev/null
+    unset SUITE
+    testsuccess tool promote stage old --from jammy-canary --to jammy --snapshot 2
+    testequal 2.0 "$(audit stage)"
+    testsuccess tool promote stage old --from jammy-canary --to jammy
+    testequal 3.0 "$(audit stage)"
+    testmatch '^Codename: jammy$' "$(cat "$WWW/stage/dists/jammy/InRelease")"
+
+    gate_story
+    phased_story
+
+    story "the front page shows packages, fingerprint and a source that works"
+    base site
+    testsuccess tool site site old --url "$URL/site"
+    page=$(cat "$WWW/site/index.html")
+    testmatch "$(sed 's/..../& /g; s/ $//' "$KEYS/old.fpr")" "$page"
+    testmatch '>p</a><td>1.0' "$page"
+    client site site
+    sed -n '/^Types:/,/^Signed-By:/p' "$WWW/site/index.html" | sed "s,^Signed-By: .*,Signed-By: $WWW/site/nvidia-p2p-archive-keyring.asc," \
+        >"$R/etc/sources.list.d/p2p.sources"
+    testsuccess update
+    testequal 1.0 "$(candidate)" candidate
+    if command -v tidy >/dev/null; then testsuccess tidy -qe "$WWW/site/index.html"; fi
+
+    story "make-test-key keeps secret keys out of a work tree and sockets short"
+    git init -q "$P2P_WORK/tree"
+    testexit 2 "$P2P_TOP/apt-repo/make-test-key" "$P2P_WORK/tree/key"
+    testoneline 'git work tree'
+    testexit 2 "$P2P_TOP/apt-repo/make-test-key" "$P2P_WORK/$(printf '%080d' 0)"
+    testoneline 'allow 80'
+    testexit 64 "$P2P_TOP/apt-repo/make-test-key"
+    testequal "$(cat "$KEYS/old.fpr")" "$("$P2P_TOP/apt-repo/make-test-key" "$KEYS/old")" "second run"
+}
+
+# 20 clients update until the publishes are over; each update must succeed and show a version
+# that is not older than the one before.
+load() {
+    local number=$1 pids='' i
+    base load
+    rm -f "$P2P_WORK"/load.*
+    for i in $(seq 20); do
+        client "load$i" load
+        (
+            last=1.0
+            while :; do
+                ended=$([ ! -e "$P2P_WORK/load.end" ] || echo yes)
+                update >"$R/update.log" 2>&1 || { cat "$R/update.log"; echo "client $i: update failed"; exit 1; }
+                now=$(candidate)
+                dpkg --compare-versions "$now" ge "$last" || { echo "client $i: $last, then $now"; exit 1; }
+                last=$now
+                echo "$now" >>"$P2P_WORK/load.seen.$i"
+                [ -z "$ended" ] || break
+                sleep 2 # spread over time; the count of updates is printed
+            done
+            echo "$last" >"$P2P_WORK/load.last.$i"
+        ) >"$P2P_WORK/load.log.$i" 2>&1 &
+        pids="$pids $!"
+    done
+    for i in $(seq "$number"); do testsuccess publish load old "$(deb "2.$i")"; done
+    sleep 1.1 # If-Modified-Since has whole seconds
+    touch -d '+2 seconds' "$WWW/load/dists/jammy/InRelease"
+    touch "$P2P_WORK/load.end"
+    for i in $pids; do wait "$i" || true; done
+    testequal '' "$(cat "$P2P_WORK"/load.log.*)" "failed updates"
+    testequal 20 "$(cat "$P2P_WORK"/load.last.* | grep -cx "2.$number")" "clients at the last version"
+    local updates versions
+    updates=$(cat "$P2P_WORK"/load.seen.* | wc -l)
+    versions=$(cat "$P2P_WORK"/load.seen.* | sort -u | wc -l)
+    # Fewer would mean that hardly any update met a publish.
+    testsuccess test "$versions" -ge 5
+    printf '# %s updates by 20 clients during %s publishes, %s different states seen, 0 failed\n' "$updates" "$number" "$versions"
+}
+
+gate_story() {
+    local g=$P2P_WORK/gate
+    story "the gate reads the canary hosts' reports"
+    SUITE=jammy-canary publish gated old --date "$(date -d '-1 hour' +%s)" "$(deb 1.0)" >/dev/null
+    gate() {
+        local status=$1 pattern=$2
+        shift 2
+        testexit "$status" tool promote gated old --from jammy-canary --to jammy --gate "$g" "$@"
+        if [ "$status" -ne 0 ]; then testoneline "$pattern"; else testmatch "$pattern" "$OUTPUT"; fi
+    }
+    gate 5 'does not exist'
+    mkdir -p "$g"
+    gate 5 'holds no .prom file'
+    report "$g/a.prom" env 0 60
+    gate 5 '0 of 1 reports prove P2P at level data'
+    report "$g/a.prom" data 40 60
+    gate 5 '0 of 1 reports'
+    for verdict in 20 21 30 31 64 70 99; do
+        report "$g/a.prom" data 0 60
+        report "$g/b/b.prom" data $verdict 60
+        gate 5 "b.prom: verdict $verdict"
+    done
+    report "$g/b/b.prom" env 31 60
+    gate 5 'b.prom: verdict 31 .hang. at level env'
+    report "$g/b/b.prom" full 0 60 'nvidia_p2p_pair_outcome{level="full",src="0000:01:00.0",dst="0000:02:00.0",outcome="wrong"} 1'
+    gate 5 '0000:01:00.0 to 0000:02:00.0: wrong'
+    report "$g/b/b.prom" data 0 90000
+    gate 5 'report is 25.0 hours old, 24 allowed'
+    report "$g/b/b.prom" data 0 7200
+    gate 5 'older than the state to promote'
+    report "$g/b/b.prom" data 0 -7200
+    gate 5 'lies in the future'
+    echo 'up 1' >"$g/b/b.prom"
+    gate 5 'b.prom: no nvidia_p2p_verdict'
+    echo 'nvidia_p2p_verdict{level="data" 0' >"$g/b/b.prom"
+    gate 5 'b.prom:1: not a Prometheus sample'
+    head -c 300 /dev/urandom >"$g/b/b.prom"
+    gate 5 'b.prom: '
+    report "$g/b/b.prom" data 10 60 'nvidia_p2p_finding{level="data",id="x",severity="slow",subject="a \"b\", {c}\\"} 1'
+    gate 5 '2 of 2 reports .*, 3 wanted' --gate-min-hosts 3
+    gate 5 "module '555.58.02' is loaded, not 999" --gate-module 999
+    testfailure test -e "$WWW/gated/dists/jammy"
+    if command -v promtool >/dev/null; then
+        for f in "$g/a.prom" "$g/b/b.prom"; do
+            # status 3: promtool's style advice about help texts
+            rc=0
+            promtool check metrics <"$f" >>"$_log" 2>&1 || rc=$?
+            testmatch '^[03]$' "$rc" "promtool on $f"
+        done
+    else printf '# promtool is not installed: the reports were not checked with it\n'; fi
+    gate 0 'gate passed: 2 canary hosts' --gate-min-hosts 2 --gate-module 555.58.02
+    testequal 1.0 "$(audit gated)"
+}
+
+phased_story() {
+    local percent id taken before=-1
+    story "a phased roll-out reaches more and more machines, then all"
+    base phased
+    export SUITE=jammy-canary
+    publish phased old "$(deb 1.0)" "$(deb 2.0)" >/dev/null
+    unset SUITE
+    client phased phased
+    has 1.0
+    for percent in 0 30 70 100; do
+        sleep 1.1 # If-Modified-Since has whole seconds
+        testsuccess tool promote phased old --from jammy-canary --to jammy --phase $percent
+        testsuccess audit phased
+        testsuccess update
+        taken=0
+        for id in $(seq 16); do
+            if apt_in "$R" apt-get -s -o "APT::Machine-ID=$(printf 'machine %s' "$id" | md5sum | cut -c1-32)" upgrade | grep -q '^Inst p '; then
+                taken=$((taken + 1))
+            fi
+        done
+        printf '# %s %%: %s of 16 machines upgrade\n' $percent $taken
+        testsuccess test $taken -ge $before
+        before=$taken
+        case $percent in
+        0) testequal 0 $taken ;;
+        100) testequal 16 $taken ;;
+        *) testsuccess test $taken -gt 0 -a $taken -lt 16 ;;
+        esac
+    done
+    testnomatch '^Phased' "$(cat "$WWW/phased/dists/jammy/main/binary-amd64/Packages")"
+}
