@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "lib/facts/parse.h"
 
+#include <strings.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
@@ -215,6 +217,10 @@ std::map<std::string, Dwords> registryDwordsPerDevice(const std::string& text) {
         all[bdf];
     }
     return all;
+}
+
+bool sameKey(const std::string& a, const std::string& b) {
+    return ::strcasecmp(a.c_str(), b.c_str()) == 0;
 }
 
 std::optional<std::uint32_t> dword(const std::string& text) {

@@ -41,6 +41,8 @@ Dwords registryDwords(const std::string& text);
 // NVreg_RegistryDwordsPerDevice: "pci=0000:01:00.0;A=1;pci=..." per BDF.  The driver takes
 // bus:slot, domain:bus:slot and domain:bus:slot.func; keys here always have the last form.
 std::map<std::string, Dwords> registryDwordsPerDevice(const std::string& text);
+// Registry keys are the same in upper and lower case.
+bool sameKey(const std::string& a, const std::string& b);
 // A registry value as the driver reads it: decimal, 0x hexadecimal or 0 octal.
 std::optional<std::uint32_t> dword(const std::string& text);
 

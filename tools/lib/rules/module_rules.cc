@@ -338,10 +338,10 @@ std::string dwordsPath(const ModprobeOption& o) {
 std::set<std::string> enabledFor(const std::string& all, const std::string& perDevice) {
     std::set<std::string> on;
     for (const auto& [key, value] : parse::registryDwords(all))
-        if (key == "NvP2pBar1" && keyEnables(value)) on.insert("");
+        if (parse::sameKey(key, "NvP2pBar1") && keyEnables(value)) on.insert("");
     for (const auto& [bdf, dwords] : parse::registryDwordsPerDevice(perDevice))
         for (const auto& [key, value] : dwords)
-            if (key == "NvP2pBar1" && keyEnables(value)) on.insert(bdf);
+            if (parse::sameKey(key, "NvP2pBar1") && keyEnables(value)) on.insert(bdf);
     return on;
 }
 
@@ -377,7 +377,7 @@ Findings notEnabled(const Facts& f, const GpuRun*) {
           : Evidence{"/etc/modprobe.d", "no option nvidia NVreg_RegistryDwords with NvP2pBar1=1"});
     if (o)
         for (const auto& [key, value] : parse::registryDwords(o->value))
-            if (key == "NvP2pBar1" && value != "0")
+            if (parse::sameKey(key, "NvP2pBar1") && value != "0")
                 x.cause = fmt::format(
                     "NvP2pBar1={} is no value that the driver knows (1 = on, 3 = on and the host "
                     "bridge is vouched for), "
@@ -468,7 +468,7 @@ Findings riskyKeys(const Facts& f, const GpuRun*) {
         Finding x = host("risky-registry-key", Severity::Warning);
         for (const auto& [evidence, text] : sources)
             for (const auto& [key, value] : parse::registryDwords(text))
-                if (key == k.name && k.bad(value)) {
+                if (parse::sameKey(key, k.name) && k.bad(value)) {
                     x.evidence.push_back(evidence);
                     x.cause = fmt::format("{}={} {}.", key, value, k.why);
                 }
