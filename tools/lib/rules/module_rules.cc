@@ -61,12 +61,16 @@ Findings moduleNotOurs(const Facts& f, const GpuRun*) {
     return {x};
 }
 
+bool refusedBySignature(const Facts& f);
+
 Findings moduleNotLoadedYet(const Facts& f, const GpuRun*) {
     const ModuleFile* chosen = f.chosenModule();
     if (f.gpus.empty() || !chosen || !chosen->marker) return {};
     if (!f.loaded) {
         // A GPU that another driver holds is that rule's matter.
         if (usableGpus(f).empty()) return {};
+        // Nor does trying again help where the kernel refuses the module.
+        if (refusedBySignature(f)) return {};
         Finding x = host("module-not-loaded-yet", Severity::Reload);
         x.cause = "The changed driver is installed but no nvidia module is loaded.";
         x.remedy = "modprobe nvidia; if that fails, dmesg | grep -i nvidia says why.";
@@ -322,6 +326,10 @@ Findings signature(const Facts& f) {
 Findings only(Findings all, const char* id) {
     if (!all.empty() && all.front().id != id) all.clear();
     return all;
+}
+bool refusedBySignature(const Facts& f) {
+    const Findings all = signature(f);
+    return !all.empty() && all.front().severity == Severity::Block;
 }
 Findings unsignedModule(const Facts& f, const GpuRun*) {
     return only(signature(f), "secure-boot-unsigned");
