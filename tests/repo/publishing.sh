@@ -28,9 +28,14 @@ M
     sed -i '/^$/d' "$1"
 }
 
-publishing_stories() {
-    local d
+# Used by run.  aging makes 27 publishes, so it is not in the slice.
+# shellcheck disable=SC2034
+PUBLISHING_STORIES='components changes_file bad_input same_version two_publishers crash load
+    disk_full repair rollbacks promotion gates phased front_page test_key'
+# shellcheck disable=SC2034
+LONG_STORIES='aging'
 
+components() {
     story "components come from the section, versions stay side by side"
     testsuccess publish many old "$(deb 1.0 p 555/kernel)" "$(deb 2.0 p 555/kernel)" "$(deb 3.0 p 580/kernel)"
     testsuccess publish many old "$(deb 1.0 tools)" "$(deb 1.5 p 555/kernel)"
@@ -46,7 +51,10 @@ publishing_stories() {
         testsuccess publish $r old --date 1764547200 --valid-days 365 "$(deb 1.0 tools)" "$(deb 1.5 p 555/kernel)"
     done
     testsuccess diff -r -x 'InRelease' -x 'Release.gpg' -x lock "$WWW/same1" "$WWW/same2"
+}
 
+changes_file() {
+    local d
     story "a .changes stands for its .debs and is checked"
     mkdir -p "$P2P_WORK/build"
     d=$(deb 1.0)
@@ -62,7 +70,9 @@ publishing_stories() {
     testexit 2 publish changes2 old "$P2P_WORK/build/p.changes"
     testoneline 'p_1.0_amd64.deb: listed in .* but missing'
     testfailure test -e "$WWW/changes2/dists"
+}
 
+bad_input() {
     story "bad input: one line, nothing published"
     base bad
     find "$WWW/bad/dists" -type f -exec sha256sum {} + | sort >"$P2P_WORK/before"
@@ -96,7 +106,9 @@ publishing_stories() {
     testoneline 'is before that of the live Release'
     find "$WWW/bad/dists" -type f -exec sha256sum {} + | sort >"$P2P_WORK/after"
     testsuccess cmp "$P2P_WORK/before" "$P2P_WORK/after"
+}
 
+same_version() {
     story "the same version with other content is refused, also from another suite"
     base other
     testexit 2 publish other old "$(deb 1.0 p main/kernel changed)"
@@ -106,7 +118,10 @@ publishing_stories() {
     testexit 2 publish other old "$(deb 1.0 p main/kernel changed)"
     testsuccess publish other old "$(deb 1.0)"
     testsuccess audit other
+}
 
+two_publishers() {
+    local d
     story "two publishers at once: one waits its turn, nothing is lost"
     base two
     exec 9>>"$WWW/two/state/lock"
@@ -132,7 +147,9 @@ publishing_stories() {
     done
     testsuccess audit two
     testequal '1.0 2.1 2.2 2.3 2.4 2.5 ' "$(sed -n 's/^Version: //p' "$WWW/two/dists/jammy/main/binary-amd64/Packages" | tr '\n' ' ')"
+}
 
+crash() {
     story "kill -9 of publish at every step${SLICE:+, one of $STRIDE}"
     base crash
     client crash crash
@@ -142,12 +159,12 @@ publishing_stories() {
         "[ -z \"\$FRESH\" ] || { rm -rf $R/lists; cp -a $R/lists.base $R/lists; }; export APT_CONFIG=$R/apt.conf; apt-get -qq update && apt-cache policy p | awk '/Candidate:/ { print \$2 }'" -- \
         "$P2P_TOP/apt-repo/publish" --repo "$WWW/crash" --suite jammy --key "$KEYS/old" "$(deb 2.0)"
     printf '# %s\n' "$OUTPUT"
+}
 
-    story "$PUBLISHES publishes while 20 clients update in a loop"
-    load "$PUBLISHES"
-
+disk_full() {
     story "disk full: one line, readers keep the old state, a rerun finishes"
     if [ "$(id -u)" -ne 0 ]; then skip "needs root to mount a small file system"; else
+        base full-copy
         FULL_DISK=$WWW/full
         mkdir -p "$FULL_DISK"
         mount -t tmpfs -o size=512k none "$FULL_DISK"
@@ -176,14 +193,18 @@ publishing_stories() {
         umount "$FULL_DISK"
         FULL_DISK=
     fi
+}
 
+repair() {
     story "resign repairs a damaged index and by-hash file"
     base repair
     tamper repair Packages
     testfailure audit repair
     testsuccess tool resign repair old
     testequal 1.0 "$(audit repair)"
+}
 
+aging() {
     story "by-hash files stay for ten states and a week, then go"
     now=$(date +%s)
     for i in $(seq 1 14); do
@@ -197,7 +218,9 @@ publishing_stories() {
     done
     testequal 42 "$(kept)" "files of the states shown in the last week"
     testsuccess audit aging
+}
 
+rollbacks() {
     story "rollback goes back, further back, to a number, and forward"
     base back
     publish back old "$(deb 2.0)" >/dev/null
@@ -214,7 +237,9 @@ publishing_stories() {
     testequal '1.0 3.0 ' "$(sed -n 's/^Version: //p' "$WWW/back/dists/jammy/main/binary-amd64/Packages" | tr '\n' ' ')"
     testsuccess "$P2P_TOP/apt-repo/list" --repo "$WWW/back" --snapshots
     testequal 8 "$(printf '%s\n' "$OUTPUT" | wc -l)" "lines: suite and seven states"
+}
 
+promotion() {
     story "promote copies the tested state, not what came after"
     export SUITE=jammy-canary
     publish stage old "$(deb 1.0)" >/dev/null
@@ -226,10 +251,9 @@ publishing_stories() {
     testsuccess tool promote stage old --from jammy-canary --to jammy
     testequal 3.0 "$(audit stage)"
     testmatch '^Codename: jammy$' "$(cat "$WWW/stage/dists/jammy/InRelease")"
+}
 
-    gate_story
-    phased_story
-
+front_page() {
     story "the front page shows packages, fingerprint and a source that works"
     base site
     testsuccess tool site site old --url "$URL/site"
@@ -242,7 +266,9 @@ publishing_stories() {
     testsuccess update
     testequal 1.0 "$(candidate)" candidate
     if command -v tidy >/dev/null; then testsuccess tidy -qe "$WWW/site/index.html"; fi
+}
 
+test_key() {
     story "make-test-key keeps secret keys out of a work tree and sockets short"
     git init -q "$P2P_WORK/tree"
     testexit 2 "$P2P_TOP/apt-repo/make-test-key" "$P2P_WORK/tree/key"
@@ -256,7 +282,8 @@ publishing_stories() {
 # 20 clients update until the publishes are over; each update must succeed and show a version
 # that is not older than the one before.
 load() {
-    local number=$1 pids='' i
+    local number=$PUBLISHES pids='' i
+    story "$number publishes while 20 clients update in a loop"
     base load
     rm -f "$P2P_WORK"/load.*
     for i in $(seq 20); do
@@ -292,7 +319,7 @@ load() {
     printf '# %s updates by 20 clients during %s publishes, %s different states seen, 0 failed\n' "$updates" "$number" "$versions"
 }
 
-gate_story() {
+gates() {
     local g=$P2P_WORK/gate
     story "the gate reads the canary hosts' reports"
     SUITE=jammy-canary publish gated old --date "$(date -d '-1 hour' +%s)" "$(deb 1.0)" >/dev/null
@@ -346,7 +373,7 @@ gate_story() {
     testequal 1.0 "$(audit gated)"
 }
 
-phased_story() {
+phased() {
     local percent id taken before=-1
     story "a phased roll-out reaches more and more machines, then all"
     base phased
@@ -355,7 +382,7 @@ phased_story() {
     unset SUITE
     client phased phased
     has 1.0
-    for percent in 0 30 70 100; do
+    for percent in 0 50 100; do
         sleep 1.1 # If-Modified-Since has whole seconds
         testsuccess tool promote phased old --from jammy-canary --to jammy --phase $percent
         testsuccess audit phased
@@ -370,7 +397,9 @@ phased_story() {
         testsuccess test $taken -ge $before
         before=$taken
         case $percent in
-        0) testequal 0 $taken ;;
+        # apt draws 0..100 for each machine and keeps back what lies above the percentage, so
+        # that 0 % still reaches one machine in 101.
+        0) testsuccess test $taken -le 2 ;;
         100) testequal 16 $taken ;;
         *) testsuccess test $taken -gt 0 -a $taken -lt 16 ;;
         esac
