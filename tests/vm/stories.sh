@@ -52,10 +52,12 @@ verify verify
 snapshot snapshot
 GUEST
     testmatch 'no space' "$(out dmesg)" "kernel log"
-    testequal "16G 4G" "$(bar1 after)" "what the driver could get"
+    # How the kernel shares 40 GiB is its own matter; that it is not twice 32 is ours.
+    testnomatch '^32G 32G$' "$(bar1 after)" "BAR1 after the driver"
+    testequal "$(bar1 after | tr ' ' '\n' | numfmt --from=iec | paste -sd ' ')" "$(json verify '.gpus[].bar1_bytes')" "bar1_bytes"
     testverdict verify unavailable 20
     testfinding verify mmio-window-too-small
-    testmatch '[0-9.]+ ?GiB.*[0-9.]+ ?GiB' \
+    testmatch '40 GiB.*64 GiB' \
         "$(json verify '[.findings[] | select(.id == "mmio-window-too-small")][0] | .cause')" "needed and present sizes"
     replay snapshot verify
 }
@@ -147,7 +149,7 @@ GUEST
     testverdict verify unavailable 20
     testfinding verify no-module-for-kernel "$VM_RELEASE"
     testequal 1 "$(status forced)" "modprobe of a module for $VM_OTHER"
-    testmatch "version magic '$VM_OTHER" "$(out dmesg)" "kernel log"
+    testmatch 'nvidia: disagrees about version of symbol module_layout' "$(out dmesg)" "kernel log"
 }
 
 story_9() {

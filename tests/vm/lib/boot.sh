@@ -24,7 +24,7 @@ boot() {
     cat "$VM_BASE" "$BOOT/story.cpio" >"$BOOT/initrd"
     rm -rf "$BOOT/root" "$BOOT/story.cpio"
     # What mem= takes away lies behind the fake BAR0s.
-    emulate -m 2G -nic none -kernel "$VM_KERNEL" -initrd "$BOOT/initrd" \
+    emulate -m 2G -kernel "$VM_KERNEL" -initrd "$BOOT/initrd" \
         -append "console=ttyS0 quiet panic=-1 no_timer_check nokaslr mem=1280M $args" "${qemu[@]}"
     rm -f "$BOOT/initrd"
 }
@@ -37,7 +37,7 @@ emulate() {
     t0=$(date +%s.%N)
     : >"$BOOT/transcript"
     timeout "${VM_TIMEOUT:-240}" qemu-system-x86_64 -accel tcg -machine q35 -cpu max,-hypervisor -smp 1 \
-        -display none -monitor none -no-reboot -serial "file:$BOOT/console" -serial "file:$BOOT/transcript" \
+        -nodefaults -display none -no-reboot -serial "file:$BOOT/console" -serial "file:$BOOT/transcript" \
         "$@" </dev/null >"$BOOT/qemu" 2>&1 || rc=$?
     attach "$BOOT/transcript" "guest, $(awk -v a="$t0" -v b="$(date +%s.%N)" 'BEGIN { printf "%.1f", b - a }') s"
     attach "$BOOT/console" console

@@ -127,10 +127,25 @@ prepare_states() {
     for state in driver installed; do cp "$P2P_WORK/nvidia.ko" "$VM_STATES/$state/$at/"; done
     another_build "$P2P_WORK/nvidia.ko" "$VM_STATES/old/$at/nvidia.ko"
     edited "$P2P_WORK/nvidia.ko" "$VM_STATES/removed/$at/nvidia.ko" nvidia_p2p= nvidia_xxx=
-    VM_OTHER=$(printf '%s' "$VM_RELEASE" | tr 0123456789 1234567890)
+    VM_OTHER=$(printf '%s' "${VM_RELEASE%-*}" | tr 0123456789 1234567890)-${VM_RELEASE##*-}
     mkdir -p "$VM_STATES/other/lib/modules/$VM_OTHER/updates/dkms"
-    edited "$P2P_WORK/nvidia.ko" "$VM_STATES/other/lib/modules/$VM_OTHER/updates/dkms/nvidia.ko" \
-        "vermagic=$VM_RELEASE" "vermagic=$VM_OTHER"
+    edited "$P2P_WORK/nvidia.ko" "$P2P_WORK/other.ko" "vermagic=$VM_RELEASE" "vermagic=$VM_OTHER"
+    another_interface "$P2P_WORK/other.ko" "$VM_STATES/other/lib/modules/$VM_OTHER/updates/dkms/nvidia.ko"
+}
+
+# another_interface IN OUT: a copy that was built against another kernel's symbol versions.
+another_interface() {
+    python3 - "$1" "$2" <<'EOF'
+import sys
+source, target = sys.argv[1], sys.argv[2]
+data = bytearray(open(source, "rb").read())
+# struct modversion_info { unsigned long crc; char name[56]; }
+name = b"module_layout".ljust(56, b"\0")
+if data.count(name) != 1:
+    sys.exit(f"{source}: no single version of module_layout; is CONFIG_MODVERSIONS off?")
+data[data.index(name) - 8] ^= 0xff
+open(target, "wb").write(data)
+EOF
 }
 
 # another_build IN OUT: a copy with another build id, as any second build has.
