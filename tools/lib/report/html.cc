@@ -36,6 +36,7 @@ table{border-collapse:collapse;width:100%;font-size:.875rem;font-variant-numeric
 th,td{padding:.4rem .6rem;text-align:left;border-bottom:1px solid var(--line);white-space:nowrap}
 tr:last-child>*{border-bottom:0}th{background:var(--card)}
 table.matrix{width:auto}.matrix td{text-align:center;min-width:4rem;border:1px solid var(--bg)}
+.why{white-space:normal;min-width:18rem}
 .matrix td.self{color:var(--dim)}
 .s0{background:var(--h0);color:var(--t0)}.s1{background:var(--h1);color:var(--t0)}.s2{background:var(--h2);color:var(--t0)}
 .s3{background:var(--h3);color:var(--t3)}.s4{background:var(--h4);color:var(--t4)}
@@ -94,6 +95,7 @@ const char* cssOf(PairState s) {
 }
 
 void findings(std::string& out, const Report& r) {
+    constexpr std::size_t kShown = 8;  // beyond it evidence is folded away, or the page gets long
     out += fmt::format("<h2>Findings ({})</h2>\n", r.findings.size());
     if (r.findings.empty())
         out +=
@@ -104,9 +106,11 @@ void findings(std::string& out, const Report& r) {
             "class=\"subject\">{}</span></h3>\n<p>{}</p>\n",
             cssOf(f.severity), severityName(f.severity), html(f.id), html(f.subject),
             html(f.cause));
-        if (!f.remedy.empty()) out += fmt::format("<p class=\"remedy\">{}</p>\n", html(f.remedy));
+        if (!f.remedy.empty())
+            out += fmt::format("<p class=\"remedy\"><b>Remedy:</b> {}</p>\n", html(f.remedy));
         if (!f.evidence.empty()) {
-            out += "<details open><summary>What was read</summary><ul>\n";
+            out += fmt::format("<details{}><summary>What was read</summary><ul>\n",
+                               r.findings.size() <= kShown ? " open" : "");
             for (const Evidence& e : f.evidence)
                 out += fmt::format("<li><code>{}</code>: <code>{}</code></li>\n", html(e.path),
                                    html(e.value));

@@ -70,9 +70,9 @@ std::string sentence(std::string text) {
 }
 
 std::string lowerFirst(std::string text) {
-    // "The module ..." reads on after a colon; "BAR1 ..." keeps its capitals.
+    // "The module ..." and "A GPU ..." read on after a colon; "BAR1 ..." keeps its capitals.
     if (text.size() > 1 && std::isupper(static_cast<unsigned char>(text[0])) &&
-        std::islower(static_cast<unsigned char>(text[1])))
+        (text[1] == ' ' || std::islower(static_cast<unsigned char>(text[1]))))
         text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
     return text;
 }

@@ -15,8 +15,10 @@ namespace p2p {
 // PCI Express link of a function (PCIe Base Spec, Link Status and Link Capabilities).  An idle GPU
 // lowers the speed to save power; the width does not change.
 struct ReportLink {
-    std::optional<double> gts, max_gts;   // GT/s per lane: now, and what the device can do
-    std::optional<int> width, max_width;  // lanes
+    std::optional<double> gts;      // GT/s per lane, now
+    std::optional<int> width;       // lanes, now
+    std::optional<double> max_gts;  // what the device can do
+    std::optional<int> max_width;
 };
 
 struct ReportGpu {
