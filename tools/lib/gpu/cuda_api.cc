@@ -8,6 +8,7 @@ namespace p2p::cu {
 std::string load(Api& api) {
     void* lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!lib) return dlerror();
+// NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define X(name, args)                                               \
     api.name = reinterpret_cast<Result(*) args>(dlsym(lib, #name)); \
     if (!api.name) return "libcuda.so.1 has no " #name "; update the NVIDIA driver";

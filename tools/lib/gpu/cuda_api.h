@@ -100,6 +100,7 @@ static_assert(sizeof(Ptr) == 8 && sizeof(Ctx) == 8, "CUdeviceptr and handles are
 // clang-format on
 
 struct Api {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): they name a function and its parameters
 #define X(name, args) Result(*name) args = nullptr;
     P2P_CU_FUNCTIONS(X)
 #undef X

@@ -69,6 +69,7 @@ static_assert(sizeof(Utilization) == 8, "nvmlUtilization_t");
 // clang-format on
 
 struct Api {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): they name a function and its parameters
 #define X(name, args) Return(*name) args = nullptr;
     P2P_NVML_FUNCTIONS(X)
     P2P_NVML_OPTIONAL(X)

@@ -42,7 +42,8 @@ void shedDescriptors(int keep, int errors) {
     dup2(errors >= 0 ? errors : null, 2);
     if (DIR* d = opendir("/proc/self/fd")) {
         std::set<int> open_fds;
-        while (const dirent* e = readdir(d)) open_fds.insert(std::atoi(e->d_name));
+        while (const dirent* e = readdir(d))
+            open_fds.insert(static_cast<int>(std::strtol(e->d_name, nullptr, 10)));
         const int own = dirfd(d);
         for (int fd : open_fds)
             if (fd > 2 && fd != keep && fd != own) close(fd);
@@ -344,7 +345,7 @@ class Run {
             takePlan(j);
         } else if (ev == "begin") {
             in_flight_ = j.at("steps").get<std::vector<std::size_t>>();
-            for (std::size_t s : in_flight_) plan_steps_.at(s);
+            for (std::size_t s : in_flight_) static_cast<void>(plan_steps_.at(s));
             deadline = since(start_) + j.at("limit").get<double>();
             report();
         } else if (ev == "result") {

@@ -126,6 +126,8 @@ GpuContext::GpuContext(const cu::Api& api, cu::Device dev, std::string address,
     use();
     std::array<char, 2048> log{};
     std::array<int, 2> options = {cu::kJitErrorLog, cu::kJitErrorLogBytes};
+    // The driver takes a number in a pointer here.
+    // NOLINTNEXTLINE(performance-no-int-to-ptr)
     std::array<void*, 2> values = {log.data(), reinterpret_cast<void*>(log.size() - 1)};
     if (const cu::Result r =
             cu.cuModuleLoadDataEx(&module_, kPtx, 2, options.data(), values.data())) {
