@@ -4,7 +4,9 @@ from html import escape
 
 from . import index
 
-KEYRING = "nvidia-p2p-archive-keyring.asc"
+KEYRING = "nvidia-p2p-archive-keyring.pgp"
+# Where the package nvidia-p2p-archive-keyring keeps it up to date through key rotations.
+KEYRING_PATH = f"/usr/share/keyrings/{KEYRING}"
 
 _HEAD = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -25,7 +27,7 @@ def sources(url, suite, components):
     """deb822 source of one suite."""
     return (f"Types: deb\nURIs: {url}\nSuites: {suite}\nComponents: {' '.join(components)}\n"
             f"Architectures: {index.DEFAULT_ARCHITECTURE}\n"
-            f"Signed-By: /etc/apt/keyrings/{KEYRING}\n")
+            f"Signed-By: {KEYRING_PATH}\n")
 
 
 def render(states, url, fingerprints):
@@ -41,10 +43,10 @@ def render(states, url, fingerprints):
         # One driver branch at a time: the newest, for the reader to change.
         chosen = (sorted(branches, key=lambda b: (len(b), b))[-1:] + ["main"])
         out.append(f"<h2>{escape(suite)}</h2>\n<pre>"
-                   f"curl -fsSLo /etc/apt/keyrings/{KEYRING} {escape(url)}/{KEYRING}\n"
+                   f"curl -fsSLo {KEYRING_PATH} {escape(url)}/{KEYRING}\n"
                    f"cat &gt;/etc/apt/sources.list.d/nvidia-p2p.sources &lt;&lt;'END'\n"
                    f"{escape(sources(url, suite, chosen))}END\n"
-                   f"apt-get update &amp;&amp; apt-get install nvidia-p2p-dkms</pre>\n")
+                   f"apt-get update &amp;&amp; apt-get install nvidia-p2p-archive-keyring nvidia-p2p-dkms</pre>\n")
         if len(branches) > 1:
             out.append(f"<p>Driver branches: {escape(' '.join(branches))}. Name the one that the "
                        "machine runs.</p>\n")

@@ -31,8 +31,8 @@ class Key:
                             "disabled; extend it or use another", REFUSED)
 
     def public(self):
-        """Armored public key, minimal."""
-        return self._gpg(["--armor", "--export-options", "export-minimal", "--export",
+        """The public key as a keyring that apt reads."""
+        return self._gpg(["--export-options", "export-minimal", "--export",
                           self.fingerprint])
 
     def clearsign(self, text):

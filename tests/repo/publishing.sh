@@ -261,7 +261,7 @@ front_page() {
     testmatch "$(sed 's/..../& /g; s/ $//' "$KEYS/old.fpr")" "$page"
     testmatch '>p</a><td>1.0' "$page"
     client site site
-    sed -n '/^Types:/,/^Signed-By:/p' "$WWW/site/index.html" | sed "s,^Signed-By: .*,Signed-By: $WWW/site/nvidia-p2p-archive-keyring.asc," \
+    sed -n '/^Types:/,/^Signed-By:/p' "$WWW/site/index.html" | sed "s,^Signed-By: .*,Signed-By: $WWW/site/nvidia-p2p-archive-keyring.pgp," \
         >"$R/etc/sources.list.d/p2p.sources"
     testsuccess update
     testequal 1.0 "$(candidate)" candidate
