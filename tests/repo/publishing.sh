@@ -279,14 +279,15 @@ test_key() {
     testequal "$(cat "$KEYS/old.fpr")" "$("$P2P_TOP/apt-repo/make-test-key" "$KEYS/old")" "second run"
 }
 
-# 20 clients update until the publishes are over; each update must succeed and show a version
+# $CLIENTS clients update until the publishes are over; each update must succeed and show a version
 # that is not older than the one before.
 load() {
-    local number=$PUBLISHES pids='' i
-    story "$number publishes while 20 clients update in a loop"
+    local number=$PUBLISHES i
+    story "$number publishes while $CLIENTS clients update in a loop"
     base load
     rm -f "$P2P_WORK"/load.*
-    for i in $(seq 20); do
+    LOAD_PIDS='' # for cleanup
+    for i in $(seq "$CLIENTS"); do
         client "load$i" load
         (
             last=1.0
@@ -302,21 +303,23 @@ load() {
             done
             echo "$last" >"$P2P_WORK/load.last.$i"
         ) >"$P2P_WORK/load.log.$i" 2>&1 &
-        pids="$pids $!"
+        LOAD_PIDS="$LOAD_PIDS $!"
     done
     for i in $(seq "$number"); do testsuccess publish load old "$(deb "2.$i")"; done
     sleep 1.1 # If-Modified-Since has whole seconds
     touch -d '+2 seconds' "$WWW/load/dists/jammy/InRelease"
     touch "$P2P_WORK/load.end"
-    for i in $pids; do wait "$i" || true; done
+    for i in $LOAD_PIDS; do wait "$i" || true; done
+    LOAD_PIDS=''
     testequal '' "$(cat "$P2P_WORK"/load.log.*)" "failed updates"
-    testequal 20 "$(cat "$P2P_WORK"/load.last.* | grep -cx "2.$number")" "clients at the last version"
+    testequal "$CLIENTS" "$(cat "$P2P_WORK"/load.last.* | grep -cx "2.$number")" "clients at the last version"
     local updates versions
     updates=$(cat "$P2P_WORK"/load.seen.* | wc -l)
     versions=$(cat "$P2P_WORK"/load.seen.* | sort -u | wc -l)
     # Fewer would mean that hardly any update met a publish.
-    testsuccess test "$versions" -ge 5
-    printf '# %s updates by 20 clients during %s publishes, %s different states seen, 0 failed\n' "$updates" "$number" "$versions"
+    testsuccess test "$versions" -ge 3
+    printf '# %s updates by %s clients during %s publishes, %s different states seen, %s failed\n' \
+        "$updates" "$CLIENTS" "$number" "$versions" "$(cat "$P2P_WORK"/load.log.* | grep -c 'update failed' || true)"
 }
 
 gates() {
