@@ -56,9 +56,10 @@ BOOST_AUTO_TEST_CASE(a_stub_answers_in_every_packing) {
 }
 
 BOOST_AUTO_TEST_CASE(damaged_files_have_a_reason) {
-    const std::string packed = elf::pack(std::string(5000, 'x'), "nvidia.ko.zst");
     for (const char* name : {"nvidia.ko.zst", "nvidia.ko.xz"}) {
-        const File f(name, elf::pack(std::string(5000, 'x'), name).substr(0, 20));
+        std::string packed = elf::pack(std::string(5000, 'x'), name);
+        packed.resize(packed.size() - 3);
+        const File f(name, packed);
         std::string reason;
         BOOST_TEST(elf::openModule(f.path, reason) == -1);
         BOOST_TEST(!reason.empty());

@@ -13,7 +13,7 @@ namespace {
 tar::Entry file(const std::string& p, const std::string& c) {
     return {tar::Entry::File, p, c};
 }
-tar::Entry link(const std::string& p, const std::string& t) {
+tar::Entry linkTo(const std::string& p, const std::string& t) {
     return {tar::Entry::Link, p, t};
 }
 std::string refusal(const std::vector<tar::Entry>& e) {
@@ -31,7 +31,7 @@ BOOST_AUTO_TEST_CASE(what_is_written_is_read) {
     const std::vector<tar::Entry> all = {{tar::Entry::Folder, "d", ""},
                                          file("d/f", std::string("\0x\n", 3)),
                                          file(deep, "deep"),
-                                         link("l", "d/" + std::string(120, 'c')),
+                                         linkTo("l", "d/" + std::string(120, 'c')),
                                          file("e", "")};
     const auto back = tar::read(tar::write(all, 1));
     BOOST_REQUIRE_EQUAL(back.size(), all.size());
@@ -45,11 +45,11 @@ BOOST_AUTO_TEST_CASE(what_is_written_is_read) {
 BOOST_AUTO_TEST_CASE(ways_out_are_refused) {
     BOOST_TEST(refusal({file("../x", "")}).find("leads out") != std::string::npos);
     BOOST_TEST(refusal({file("/x", "")}).find("no relative path") != std::string::npos);
-    BOOST_TEST(refusal({link("a/l", "../../x")}).find("leads out") != std::string::npos);
-    BOOST_TEST(refusal({link("l", "/etc/shadow")}).find("out of the snapshot") !=
+    BOOST_TEST(refusal({linkTo("a/l", "../../x")}).find("leads out") != std::string::npos);
+    BOOST_TEST(refusal({linkTo("l", "/etc/shadow")}).find("out of the snapshot") !=
                std::string::npos);
-    BOOST_TEST(refusal({link("proc/1/fd/3", "/dev/nvidia0")}).empty());
-    BOOST_TEST(refusal({link("a/l", "../b")}).empty());
+    BOOST_TEST(refusal({linkTo("proc/1/fd/3", "/dev/nvidia0")}).empty());
+    BOOST_TEST(refusal({linkTo("a/l", "../b")}).empty());
 }
 
 BOOST_AUTO_TEST_CASE(damage_is_an_error) {
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(nothing_is_written_through_a_link) {
     fs::create_directory(dir + "/in");
     // A link to a folder outside, then a file below it: the file is made first, in a folder of its
     // own.
-    tar::unpack({link("d", "in"), file("d/f", "x")}, dir);
+    tar::unpack({linkTo("d", "in"), file("d/f", "x")}, dir);
     BOOST_TEST(fs::is_directory(fs::symlink_status(dir + "/d")));
     BOOST_TEST(!fs::exists(dir + "/in/f"));
     fs::remove_all(dir);

@@ -121,8 +121,10 @@ Sourced<std::string> compiler(Machine& m) {
 Sourced<std::vector<Holder>> holders(Machine& m) {
     using Result = Sourced<std::vector<Holder>>;
     const std::string path = "/proc/*/fd";
-    if (const std::string why = m.unreadReason(path); !why.empty())
+    if (const std::string why = m.unreadReason(path); !why.empty()) {
+        m.note(path, {Machine::Entry::Unread, why});
         return Result::missing(path, why);
+    }
     std::vector<Holder> all;
     bool hidden = false;
     const bool recording = m.recording();

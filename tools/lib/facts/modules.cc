@@ -27,12 +27,12 @@ bool isNvidiaKo(const std::string& name) {
 }
 
 using Context = std::unique_ptr<kmod_ctx, decltype(&kmod_unref)>;
-using Module = std::unique_ptr<kmod_module, decltype(&kmod_module_unref)>;
 
-Context context(const std::string& dir) {
-    // No configuration: options are read by collectSettings, with the files they come from.
+// libkmod is asked about files only; options are read by collectSettings, with the places they come
+// from.
+Context context() {
     static const char* const none[] = {nullptr};
-    Context c(kmod_new(dir.empty() ? nullptr : dir.c_str(), none), kmod_unref);
+    Context c(kmod_new(nullptr, none), kmod_unref);
     if (c)
         kmod_set_log_fn(
             c.get(), [](void*, int, const char*, int, const char*, const char*, va_list) {},
@@ -75,37 +75,21 @@ std::vector<std::string> nvidiaFiles(Machine& m, const std::string& dir) {
     return found;
 }
 
-// Which file modprobe takes for module nvidia: its path below the kernel's folder, or "".
+// Which file modprobe takes for module nvidia: its path below the kernel's folder, or "".  From
+// modules.dep, which depmod(8) writes beside the binary index that modprobe itself reads; the text
+// can be cut down for a snapshot.
 std::string chosenFile(Machine& m, const std::string& dir) {
-    const Context c = context(m.host(dir));
-    if (!c) return "";
-    kmod_module* raw = nullptr;
-    for (const char* name : {"nvidia", "nvidia-current"}) {
-        kmod_list* list = nullptr;
-        if (kmod_module_new_from_lookup(c.get(), name, &list) < 0 || !list) continue;
-        raw = kmod_module_get_module(list);
-        kmod_module_unref_list(list);
-        const Module module(raw, kmod_module_unref);
-        const char* path = kmod_module_get_path(module.get());
-        if (!path) continue;
-        const std::string prefix = m.host(dir) + "/";
-        if (startsWith(path, prefix)) return std::string(path).substr(prefix.size());
-    }
-    return "";
-}
-
-// modules.dep cut down to the lines that chosenFile() needs.
-void noteDependencies(Machine& m, const std::string& dir) {
-    if (!m.recording()) return;
     const std::string path = dir + "/modules.dep";
     const auto all = m.bytes(path, std::size_t{16} << 20);
-    if (!all) return;
-    std::string kept;
-    for (const std::string& l : parse::lines(*all)) {
+    std::string kept, chosen;
+    for (const std::string& l : parse::lines(all.valueOr(""))) {
         const std::string file = l.substr(0, l.find(':'));
-        if (isNvidiaKo(file.substr(file.rfind('/') + 1))) kept += file + ":\n";
+        if (!isNvidiaKo(file.substr(file.rfind('/') + 1))) continue;
+        kept += file + ":\n";
+        if (chosen.empty()) chosen = file;
     }
-    m.note(path, {Machine::Entry::File, kept});
+    if (all) m.note(path, {Machine::Entry::File, kept});
+    return chosen;
 }
 
 ModuleFile readKo(Machine& m, const std::string& path, const std::string& kernel) {
@@ -135,7 +119,7 @@ ModuleFile readKo(Machine& m, const std::string& path, const std::string& kernel
     }
 
     // Through the open file: what was unpacked is not unpacked again.
-    const Context c = context("");
+    const Context c = context();
     kmod_module* raw = nullptr;
     kmod_list* info = nullptr;
     const std::string self = "/proc/self/fd/" + std::to_string(fd);
@@ -176,8 +160,7 @@ void readKernels(Machine& m, Facts& facts) {
                            m.exists(dir + "/modules.builtin") || m.isFolder(dir + "/kernel");
         if (!image && files.empty() && !k.running) continue;
         if (!image) m.note(dir, {Machine::Entry::Folder, ""});
-        noteDependencies(m, dir);
-        const std::string chosen = files.empty() ? "" : chosenFile(m, dir);
+        const std::string chosen = chosenFile(m, dir);
         for (const std::string& file : files) {
             k.nvidia.push_back(readKo(m, file, release));
             k.nvidia.back().chosen = file == dir + "/" + chosen;

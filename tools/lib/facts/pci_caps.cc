@@ -25,6 +25,7 @@ std::optional<std::uint32_t> Config::u32(std::size_t at) const {
 }
 
 std::optional<std::vector<ResizableBar>> resizableBars(const Config& c, std::size_t at) {
+    if (at > c.size()) return std::nullopt;  // and the sums below cannot wrap
     auto first = c.u32(at + 8);
     if (!first) return std::nullopt;
     std::vector<ResizableBar> bars;
