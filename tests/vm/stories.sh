@@ -30,7 +30,6 @@ bars before
 load load
 bars after
 verify verify
-show list p2p-bar1 --json
 snapshot snapshot
 GUEST
     testequal "256M 256M" "$(bar1 before)" "BAR1 before the driver"

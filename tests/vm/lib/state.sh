@@ -11,8 +11,7 @@ prepare_kernel() {
     VM_BASE=$P2P_WORK/base-$VM_RELEASE.cpio
     kernel_get "$VM_RELEASE" "$VM_ROOT"
     kernel_modules "$VM_RELEASE" "$VM_ROOT" "$VM_ROOT/fake"
-    image_base "$VM_RELEASE" "$VM_ROOT" "$VM_ROOT/fake" "$VM_BASE" \
-        "$tools/p2p-verify/p2p-verify" "$tools/p2p-bar1/p2p-bar1"
+    image_base "$VM_RELEASE" "$VM_ROOT" "$VM_ROOT/fake" "$VM_BASE" "$tools/p2p-verify/p2p-verify"
 }
 
 # keep_state ROOT DIR: copy out of ROOT what the driver package puts there beyond its own files.
