@@ -168,7 +168,7 @@ client_stories() {
     done
     testequal ' ok no ok ok ok ok no ok ok' "$rotation" 'stages old, both, new x clients old, new, both'
 
-    story "$label: an update is kept from upgrading nothing, a rollback from downgrading nothing"
+    story "$label: apt upgrades but never downgrades by itself, the documented command goes back"
     base back
     client back back
     publish back old "$(deb 2.0)" >/dev/null
