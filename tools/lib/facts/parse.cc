@@ -273,6 +273,7 @@ bool relevant(const std::string& m) {
                             "can't assign",
                             "ACS",
                             "Key was rejected",
+                            "is rejected",
                             "efifb",
                             "simple-framebuffer",
                             "fb0:"})
