@@ -184,7 +184,8 @@ GpuRun moveData(const Facts& facts, const Options& o) {
     const double n = static_cast<double>(g.bdfs.size());
     g.timeout_s = o.timeout_s > 0 ? o.timeout_s : 60 + 15 * n * (n - 1);
     g.init_timeout_s = std::min(g.init_timeout_s, g.timeout_s);
-    g.step_timeout_s = std::min(g.step_timeout_s, g.timeout_s);
+    // Who gives more time to all tests wants to wait longer for each.
+    g.step_timeout_s = std::min(std::max(g.step_timeout_s, o.timeout_s / 10), g.timeout_s);
     g.limits_gbs = pathLimits(facts);
     g.progress = progressLine("p2p-verify");
     return runGpu(g);
