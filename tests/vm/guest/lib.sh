@@ -6,6 +6,13 @@
 #   @@ end NAME STATUS
 # shellcheck shell=sh
 
+# kmod's own: busybox's shell would take its applets.
+insmod() { /sbin/insmod "$@"; }
+modprobe() { /sbin/modprobe "$@"; }
+rmmod() { /sbin/rmmod "$@"; }
+depmod() { /sbin/depmod "$@"; }
+modinfo() { /sbin/modinfo "$@"; }
+
 # show NAME COMMAND...: run, record output and status under NAME.
 show() {
     _name=$1
