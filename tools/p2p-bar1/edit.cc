@@ -237,6 +237,8 @@ Edit edit(const std::string& old, const Request& request,
         std::string rest;
         for (std::size_t i = 2; i < l.words.size(); ++i)
             if (!managed(nameOf(l.words[i]))) rest += " " + l.words[i];
+        // A stray backslash at the end would swallow the line that follows.
+        while (!rest.empty() && (rest.back() == '\\' || rest.back() == ' ')) rest.pop_back();
         if (!rest.empty()) text += "options nvidia" + rest + "\n";
         if (anything && !placed) text += line + "\n";
         placed = true;
