@@ -118,7 +118,7 @@ show standin insmod /guest/nouveau.ko
 verify nouveau
 rmmod nouveau
 show noiommu modprobe vfio enable_unsafe_noiommu_mode=1
-show vfio modprobe vfio-pci ids=10de:2684
+show vfio-load modprobe vfio-pci ids=10de:2684
 verify vfio
 snapshot snapshot
 GUEST
@@ -128,7 +128,7 @@ GUEST
     testverdict nouveau unavailable 20
     testfinding nouveau nouveau-bound "$G0"
     testfinding nouveau nouveau-bound "$G1"
-    testequal 0 "$(status vfio)" "modprobe vfio-pci"
+    testequal 0 "$(status vfio-load)" "modprobe vfio-pci"
     testequal inconclusive "$(json vfio .verdict)" "verdict with vfio-pci"
     testfinding vfio vfio-bound "$G0"
     testnofinding vfio nouveau-bound
@@ -210,7 +210,7 @@ GUEST
 
 story_11() {
     story "11. uninstalled: the distribution's driver and BAR1 as before"
-    boot -s stock <<'GUEST'
+    boot -s removed <<'GUEST'
 plug
 show offered modprobe -n -v -b "$(cat /sys/bus/pci/devices/0010:01:00.0/modalias)"
 show stock modprobe -v nvidia

@@ -10,7 +10,7 @@
 insmod() { /sbin/insmod "$@"; }
 modprobe() { /sbin/modprobe "$@"; }
 rmmod() { /sbin/rmmod "$@"; }
-depmod() { /sbin/depmod "$@"; }
+depmod() { /sbin/depmod; }
 modinfo() { /sbin/modinfo "$@"; }
 
 # show NAME COMMAND...: run, record output and status under NAME.
