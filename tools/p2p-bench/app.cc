@@ -22,7 +22,7 @@ std::unique_ptr<CLI::App> makeApp(Options& o) {
     app->add_option("--gpus", o.gpus, "GPUs to measure, separated by commas; default all")
         ->delimiter(',')
         ->type_name("BDF")
-        ->check(address);
+        ->transform(address);
     app->add_option("--size", o.size_mib, "size of one copy")
         ->type_name("MiB")
         ->check(CLI::Range(1, 4096));
