@@ -17,7 +17,7 @@ _with_libraries() {
 _pack() { (cd "$1" && find . -print0 | LC_ALL=C sort -z | cpio --quiet -0 -o -H newc -R 0:0) >"$2"; }
 
 # image_base RELEASE KERNEL-DIR MODULES-DIR OUT PROGRAM...: busybox, kmod, pciutils, the programs,
-# and the kernel's own modules that the stories load (nouveau, vfio-pci, and what these need).
+# and the kernel's own modules that the stories load (nouveau, pci-stub, and what these need).
 image_base() {
     local release=$1 kernel=$2 modules=$3 out=$4 root name file applet
     shift 4
@@ -36,7 +36,7 @@ image_base() {
     cp "$kernel/lib/modules/$release"/modules.{builtin,order} "$root/lib/modules/$release/"
     cp "$kernel/lib/modules/$release/modules.builtin.modinfo" "$root/lib/modules/$release/" 2>/dev/null || :
     [ -e "$kernel/lib/modules/$release/modules.dep" ] || depmod -b "$kernel" "$release"
-    for name in nouveau vfio-pci efivarfs; do
+    for name in nouveau pci-stub; do
         modprobe -d "$kernel" -S "$release" --show-depends "$name" 2>/dev/null
     done | awk '$1 == "insmod" { print $2 }' | sort -u | while read -r file; do
         install -D -m 644 "$file" "$root${file#"$kernel"}"
