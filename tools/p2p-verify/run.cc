@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <stdexcept>
 
 #include "lib/cli/cli.h"
 #include "lib/facts/facts.h"
@@ -52,10 +53,14 @@ constexpr double kEnvTimeout = 10;  // seconds
 class Machine {
   public:
     explicit Machine(const std::string& root, double timeout_s = kEnvTimeout) {
-        if (!root.empty()) snapshot_ = std::make_unique<Snapshot>(root);
-        p2p::Options where;
-        if (snapshot_) where.root = snapshot_->root();
-        facts = collect(where);
+        try {
+            if (!root.empty()) snapshot_ = std::make_unique<Snapshot>(root);
+            p2p::Options where;
+            where.root = this->root();
+            facts = collect(where);
+        } catch (const std::runtime_error& e) {  // its text names the file and the reason
+            throw Failure(e.what(), kExitUsage);
+        }
         if (snapshot_) {
             const std::string text = snapshot_->extra(kRunFile);
             asked = !text.empty();
@@ -82,7 +87,11 @@ int gatherTo(const std::string& file, const std::string& root) {
     const Machine machine(root);
     std::map<std::string, std::string> extra;
     if (machine.asked) extra[kRunFile] = runToSnapshot(machine.env);
-    gather(file, machine.root(), extra);
+    try {
+        gather(file, machine.root(), extra);
+    } catch (const std::runtime_error& e) {
+        throw Failure(e.what(), kExitInternal);
+    }
     std::fputs(
         fmt::format("p2p-verify: wrote {}; look at it before you pass it on\n", file).c_str(),
         stderr);

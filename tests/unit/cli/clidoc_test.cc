@@ -86,6 +86,7 @@ BOOST_AUTO_TEST_CASE(exit_statuses_of_cliMain) {
     BOOST_TEST(main({"--version"}, [] { return 99; }) == 0);
     BOOST_TEST(main({"--help"}, [] { return 99; }) == 0);
     BOOST_TEST(main({}, []() -> int { throw p2p::UsageError("no"); }) == p2p::kExitUsage);
+    BOOST_TEST(main({}, []() -> int { throw p2p::Failure("no", 66); }) == 66);
     BOOST_TEST(main({}, []() -> int { throw std::runtime_error("no"); }) == p2p::kExitInternal);
     BOOST_TEST(main({}, []() -> int { throw 7; }) == p2p::kExitInternal);
 }

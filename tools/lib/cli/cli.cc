@@ -2,6 +2,8 @@
 #include "lib/cli/cli.h"
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
@@ -32,6 +34,8 @@ int guarded(const CLI::App& app, const std::function<int()>& run) {
         return run();
     } catch (const UsageError& e) {
         return fail(app, fmt::format("{}; see {} --help", e.what(), app.get_name()), kExitUsage);
+    } catch (const Failure& e) {
+        return fail(app, e.what(), e.status);
     } catch (const std::exception& e) {
         return fail(
             app,
@@ -43,10 +47,17 @@ int guarded(const CLI::App& app, const std::function<int()>& run) {
     }
 }
 
+// A pipe whose reader has gone: POLLERR (poll(2)).  An earlier write may have failed with EPIPE, of
+// which the stream keeps only that it failed.
+bool readerGone() {
+    pollfd p{STDOUT_FILENO, POLLOUT, 0};
+    return poll(&p, 1, 0) == 1 && (p.revents & POLLERR) != 0;
+}
+
 int flushed(const CLI::App& app, int status) {
     errno = 0;
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
-    if (errno == EPIPE) return status;
+    if (errno == EPIPE || readerGone()) return status;
     return fail(
         app, fmt::format("cannot write to standard output: {}", std::strerror(errno ? errno : EIO)),
         kExitInternal);

@@ -24,4 +24,12 @@ struct UsageError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+// What stopped the program and is no fault in it, as one line: a file that cannot be read (status
+// 64, for it was named on the command line) or written (70).
+struct Failure : std::runtime_error {
+    Failure(const std::string& text, int exit_status)
+        : std::runtime_error(text), status(exit_status) {}
+    int status;
+};
+
 }  // namespace p2p
