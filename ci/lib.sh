@@ -12,6 +12,15 @@ if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
 fi
 export SOURCE_DATE_EPOCH
 
+# What the working tree holds, in one word: the commit and what differs from it.
+source_state() {
+    {
+        git -C "$P2P_TOP" rev-parse HEAD || echo "unknown $$"
+        git -C "$P2P_TOP" diff HEAD
+        git -C "$P2P_TOP" ls-files -z --others --exclude-standard | (cd "$P2P_TOP" && xargs -0r sha256sum)
+    } 2>/dev/null | sha256sum | cut -c1-24
+}
+
 # die STATUS WHAT: one line on stderr that says what failed, on what, and what to do.
 die() {
     _status=$1
@@ -21,6 +30,23 @@ die() {
 }
 
 say() { printf '%s: %s\n' "${0##*/}" "$*"; }
+
+# with_progress LOG REGEX WHAT COMMAND...: run with its output in LOG; every ten seconds
+# a line with the seconds and how many lines of LOG match REGEX so far.
+with_progress() {
+    local log=$1 regex=$2 what=$3 t0=$SECONDS status=0
+    shift 3
+    "$@" >"$log" 2>&1 &
+    while sleep 0.5 && kill -0 $! 2>/dev/null; do
+        if [ $((SECONDS - t0)) -ge "${next:=10}" ]; then
+            say "$((SECONDS - t0)) s, $(grep -cE "$regex" "$log" || true) $what"
+            next=$((SECONDS - t0 + 10))
+        fi
+    done
+    unset next
+    wait $! || status=$?
+    return "$status"
+}
 
 # URI of the Debian mirror that this machine's apt uses (first enabled deb entry
 # whose path is not a security archive).  On Ubuntu: its own archive.
@@ -36,27 +62,41 @@ apt_security_mirror() {
 }
 
 # ensure_packages PKG...: install what is missing, say what, never upgrade or remove.
+# A|B is one package under the names it has on different systems.
 ensure_packages() {
     _missing=''
     for _p in "$@"; do
-        dpkg-query -W -f '${db:Status-Status}\n' "$_p" 2>/dev/null | grep -qx installed || _missing="$_missing $_p"
+        # shellcheck disable=SC2086
+        dpkg-query -W -f '${db:Status-Status}\n' ${_p//|/ } 2>/dev/null | grep -qx installed || _missing="$_missing $_p"
     done
     [ -n "$_missing" ] || return 0
     [ "$(id -u)" -eq 0 ] || die 1 "missing packages:$_missing; run as root: apt-get install$_missing"
-    say "installing:$_missing"
     # apt's lists may be empty or old on a fresh machine.
     apt-get -qq update >/dev/null || die 1 "apt-get update failed; check the network and /etc/apt/sources.list*"
+    _names=''
+    for _p in $_missing; do
+        for _n in ${_p//|/ }; do
+            if apt-cache show "$_n" >/dev/null 2>&1; then break; fi
+        done
+        _names="$_names $_n"
+    done
+    say "installing:$_names"
     # shellcheck disable=SC2086
     DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends --no-upgrade --no-remove \
-        $_missing >"${TMPDIR:-/tmp}/p2p-apt.$$" 2>&1 ||
-        { tail -n 5 "${TMPDIR:-/tmp}/p2p-apt.$$" >&2; die 1 "apt-get install failed for:$_missing"; }
+        $_names >"${TMPDIR:-/tmp}/p2p-apt.$$" 2>&1 ||
+        { tail -n 5 "${TMPDIR:-/tmp}/p2p-apt.$$" >&2; die 1 "apt-get install failed for:$_names"; }
     rm -f "${TMPDIR:-/tmp}/p2p-apt.$$"
 }
 
-# debian_sources SUITE: apt sources of one Debian suite from this machine's own mirror.
+# debian_sources SUITE: apt sources of one suite from this machine's own mirror.
 debian_sources() {
     _m=$(apt_mirror) _s=$(apt_security_mirror)
     [ -n "$_m" ] || die 1 "no Debian mirror found in /etc/apt; add one and run apt-get update"
+    case $_m in *ubuntu*)
+        printf 'deb %s %s main universe\n' "$_m" "$1" "$_m" "$1-updates"
+        return 0
+        ;;
+    esac
     printf 'deb %s %s main\n' "$_m" "$1"
     case $1 in sid | experimental) return 0 ;; esac
     [ -z "$_s" ] || printf 'deb %s %s-security main\n' "$_s" "$1"
