@@ -5,6 +5,7 @@ set -eu
 
 P2P_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 P2P_OUT=${P2P_OUT:-$P2P_TOP/out}
+# shellcheck disable=SC2034 # for those who source this
 P2P_DEFAULT_DRIVER=555.58.02
 # Same input, same bytes: every archive takes its times from the last commit.
 if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then

@@ -13,26 +13,28 @@ using namespace rig;
 namespace {
 
 constexpr NvU8 kOk = NV0000_P2P_CAPS_STATUS_OK, kNo = NV0000_P2P_CAPS_STATUS_NOT_SUPPORTED;
-const CapsAnswer kAnswers[] = {{NV_OK, kOk, kOk}, {NV_OK, kNo, kNo}, {NV_OK, kOk, kNo}, {NV_ERR_GENERIC, kNo, kNo}};
+const CapsAnswer kAnswers[] = {
+    {NV_OK, kOk, kOk}, {NV_OK, kNo, kNo}, {NV_OK, kOk, kNo}, {NV_ERR_GENERIC, kNo, kNo}};
 
 // Calls f for every combination of answers to the five questions.
 template <typename F>
 void forEveryScript(F f) {
-    for (const auto &c2c : kAnswers)
-        for (const auto &nvlink : kAnswers)
-            for (const auto &indirect : kAnswers)
-                for (const auto &pcie : kAnswers)
-                    for (const auto &bar1 : kAnswers)
+    for (const auto& c2c : kAnswers)
+        for (const auto& nvlink : kAnswers)
+            for (const auto& indirect : kAnswers)
+                for (const auto& pcie : kAnswers)
+                    for (const auto& bar1 : kAnswers)
                         f(CapsScript{c2c, nvlink, indirect, pcie, bar1, kOk});
 }
 
-bool same(const CapsResult &a, const CapsResult &b) {
-    return a.status == b.status && a.write == b.write && a.read == b.read && a.atomics == b.atomics &&
-           a.connectivity == b.connectivity && std::string(a.trace) == b.trace;
+bool same(const CapsResult& a, const CapsResult& b) {
+    return a.status == b.status && a.write == b.write && a.read == b.read &&
+           a.atomics == b.atomics && a.connectivity == b.connectivity &&
+           std::string(a.trace) == b.trace;
 }
 
 // MIG, NVLink present, links discovered, switch: of one GPU.
-void features(OBJGPU &gpu, unsigned bits) {
+void features(OBJGPU& gpu, unsigned bits) {
     gpu.bMig = bits & 1;
     gpu.bNvlink = (bits >> 1) & 1;
     gpu.bDiscoveredLinks = (bits >> 2) & 1;
@@ -48,12 +50,12 @@ BOOST_AUTO_TEST_CASE(without_the_key_the_changed_function_is_the_stock_function)
             Machine m;
             features(m.g[0].gpu, a);
             features(m.g[1].gpu, b);
-            for (auto &x : m.g) {
+            for (auto& x : m.g) {
                 x.attach();
                 x.window();  // as stock has it from 580
                 x.bif.p2pOverride = (a & 1) ? 0x11 : BIF_P2P_NOT_OVERRIDEN;
             }
-            forEveryScript([&](const CapsScript &script) {
+            forEveryScript([&](const CapsScript& script) {
                 for (NvU32 mask = 0; mask < 4; mask++)
                     BOOST_REQUIRE(same(capsStock(mask, &script), capsChanged(mask, &script)));
                 states++;
@@ -69,9 +71,8 @@ BOOST_AUTO_TEST_CASE(with_the_key_only_the_pcie_question_is_replaced) {
         for (unsigned bits = 0; bits < 16; bits++) {
             Ready m;
             features(m.g[0].gpu, bits);
-            if (!usable)
-                m.g[1].bus.bar1[0].bStaticBar1Enabled = NV_FALSE;
-            forEveryScript([&](const CapsScript &script) {
+            if (!usable) m.g[1].bus.bar1[0].bStaticBar1Enabled = NV_FALSE;
+            forEveryScript([&](const CapsScript& script) {
                 const CapsResult stock = capsStock(3, &script), changed = capsChanged(3, &script);
                 const std::string asked = stock.trace;
                 const auto pcie = asked.find('p');
@@ -93,7 +94,7 @@ BOOST_AUTO_TEST_CASE(with_the_key_only_the_pcie_question_is_replaced) {
 
 BOOST_AUTO_TEST_CASE(a_single_gpu_is_stocks_with_the_key_too) {
     Ready m;
-    forEveryScript([&](const CapsScript &script) {
+    forEveryScript([&](const CapsScript& script) {
         for (NvU32 mask : {0u, 1u, 2u})
             BOOST_REQUIRE(same(capsStock(mask, &script), capsChanged(mask, &script)));
     });

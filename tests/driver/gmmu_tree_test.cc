@@ -30,7 +30,8 @@ BOOST_AUTO_TEST_CASE(a_bus_address_of_47_bits_survives) {
         BOOST_TEST(bits(entry, 3, 3) == 1u);
         BOOST_TEST(bits(entry, 53, 8) == 1ULL << (bit - 12));
     }
-    BOOST_TEST(bits(gmmuShimEncode(SHIM_SYS_NONCOH, 0x7edcba987000ULL, 1), 53, 8) == 0x7edcba987ULL);
+    BOOST_TEST(bits(gmmuShimEncode(SHIM_SYS_NONCOH, 0x7edcba987000ULL, 1), 53, 8) ==
+               0x7edcba987ULL);
 }
 
 BOOST_AUTO_TEST_CASE(translated_addresses_reach_the_entry) {
@@ -39,7 +40,8 @@ BOOST_AUTO_TEST_CASE(translated_addresses_reach_the_entry) {
     const nvp2p_u64 offsets[3] = {a[0], a[1], a[2]};
     BOOST_REQUIRE(nvp2pTranslate(&window, a, 3, 2u << 20));
     for (int i = 0; i < 3; i++)
-        BOOST_TEST(bits(gmmuShimEncode(SHIM_SYS_NONCOH, a[i], 1), 53, 8) == (window.base + offsets[i]) >> 12);
+        BOOST_TEST(bits(gmmuShimEncode(SHIM_SYS_NONCOH, a[i], 1), 53, 8) ==
+                   (window.base + offsets[i]) >> 12);
 }
 
 // Why a peer entry cannot carry a bus address: its field is 25 bits wide.
@@ -50,6 +52,6 @@ BOOST_AUTO_TEST_CASE(a_peer_entry_is_narrow) {
 }
 
 BOOST_AUTO_TEST_CASE(the_stubs_use_the_values_of_this_release) {
-    const char *differs = gmmuShimConstants();
+    const char* differs = gmmuShimConstants();
     BOOST_TEST(differs == nullptr, (differs ? differs : ""));
 }

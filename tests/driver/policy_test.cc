@@ -12,14 +12,13 @@ constexpr nvp2p_u64 kBase = 0x28800000000ULL, kReach = (1ULL << 47) - 1;
 const nvp2p_window kWindow = {kBase, 24 * GiB, 0, kReach};
 
 // Translate, and check that a refusal changed nothing.
-bool translate(const nvp2p_window &window, std::vector<nvp2p_u64> &addresses, nvp2p_u64 page) {
+bool translate(const nvp2p_window& window, std::vector<nvp2p_u64>& addresses, nvp2p_u64 page) {
     const auto before = addresses;
     const bool ok = nvp2pTranslate(&window, addresses.data(), addresses.size(), page) != 0;
-    if (!ok)
-        BOOST_TEST(addresses == before);
+    if (!ok) BOOST_TEST(addresses == before);
     return ok;
 }
-bool translateOne(const nvp2p_window &window, nvp2p_u64 address, nvp2p_u64 page) {
+bool translateOne(const nvp2p_window& window, nvp2p_u64 address, nvp2p_u64 page) {
     std::vector<nvp2p_u64> a = {address};
     return translate(window, a, page);
 }

@@ -18,7 +18,7 @@ BOOST_AUTO_TEST_CASE(takes_the_hopper_functions) {
     Machine m(1);
     m.g[0].key(1);
     m.g[0].attach();
-    const KernelBus &bus = m.g[0].bus;
+    const KernelBus& bus = m.g[0].bus;
     BOOST_TEST(nvp2pIsOurs(&m.g[0].bus));
     BOOST_TEST((bus.__kbusCreateP2PMapping__ == kbusCreateP2PMapping_GH100));
     BOOST_TEST((bus.__kbusRemoveP2PMapping__ == kbusRemoveP2PMapping_GH100));
@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(without_opt_in_not_a_byte_changes) {
         for (NvU32 key = 0; key < 256; key++)
             for (int bits = 0; bits < 64; bits++) {
                 Machine m(1);
-                Gpu &x = m.g[0];
+                Gpu& x = m.g[0];
                 x.gpu.bAda = (bits & 1) == 0;
                 x.gpu.bVirtual = (bits >> 1) & 1;
                 x.gpu.bSriov = (bits >> 2) & 1;
@@ -66,8 +66,7 @@ BOOST_AUTO_TEST_CASE(without_opt_in_not_a_byte_changes) {
                 const Gpu before = x;
                 x.attach();
                 BOOST_REQUIRE(nvp2pIsOurs(&x.bus) == (eligible && on));
-                if (!(eligible && on))
-                    BOOST_REQUIRE(std::memcmp(&before, &x, sizeof x) == 0);
+                if (!(eligible && on)) BOOST_REQUIRE(std::memcmp(&before, &x, sizeof x) == 0);
                 states++;
             }
     BOOST_TEST(states == 2ul * 256 * 64);
@@ -87,10 +86,12 @@ BOOST_AUTO_TEST_CASE(static_bar1_is_automatic_unless_the_administrator_chose) {
 #else
 BOOST_AUTO_TEST_CASE(window_needs_room_and_the_consoles_memory_at_0) {
     Machine m(1);
-    Gpu &x = m.g[0];
+    Gpu& x = m.g[0];
     x.key(1);
     x.attach();
-    auto capable = [&](NvU32 gfid = 0) { return x.bus.__kbusIsBar1P2PCapable__(&x.gpu, &x.bus, gfid) != 0; };
+    auto capable = [&](NvU32 gfid = 0) {
+        return x.bus.__kbusIsBar1P2PCapable__(&x.gpu, &x.bus, gfid) != 0;
+    };
     BOOST_TEST(capable());
     BOOST_TEST(!capable(1));
     stubCapable = NV_FALSE;
@@ -111,7 +112,7 @@ BOOST_AUTO_TEST_CASE(window_needs_room_and_the_consoles_memory_at_0) {
 
 BOOST_AUTO_TEST_CASE(a_window_that_fails_does_not_fail_the_gpu) {
     Ready m;
-    Gpu &x = m.g[0];
+    Gpu& x = m.g[0];
     stubEnable = NV_ERR_GENERIC;
     BOOST_TEST(x.bus.__kbusEnableStaticBar1Mapping__(&x.gpu, &x.bus, 0) == NV_OK);
     BOOST_TEST(Caps(3).no(NV0000_P2P_CAPS_STATUS_NOT_SUPPORTED));
@@ -149,8 +150,8 @@ BOOST_AUTO_TEST_CASE(one_gpu_alone_is_left_to_stock) {
     BOOST_TEST(Caps(1).untouched());
     BOOST_TEST(Caps(2).untouched());
     // and the mapping question itself knows no loopback
-    BOOST_TEST(!m.g[0].bus.__kbusIsPcieBar1P2PMappingSupported__(&m.g[0].gpu, &m.g[0].bus, &m.g[0].gpu,
-                                                                 &m.g[0].bus));
+    BOOST_TEST(!m.g[0].bus.__kbusIsPcieBar1P2PMappingSupported__(&m.g[0].gpu, &m.g[0].bus,
+                                                                 &m.g[0].gpu, &m.g[0].bus));
 }
 
 BOOST_AUTO_TEST_CASE(opt_in_on_one_only_is_a_final_no) {
@@ -171,7 +172,7 @@ BOOST_AUTO_TEST_CASE(opt_in_on_one_only_is_a_final_no) {
 BOOST_AUTO_TEST_CASE(mixed_generations_are_a_final_no) {
     Machine m(2);
     m.g[1].gpu.bAda = NV_FALSE;
-    for (auto &x : m.g) {
+    for (auto& x : m.g) {
         x.key(1);
         x.attach();
         x.window();
@@ -206,18 +207,20 @@ BOOST_AUTO_TEST_CASE(any_missing_or_unusable_window_is_a_no) {
 BOOST_AUTO_TEST_CASE(host_trust) {
     for (NvU32 keyA : {1u, 3u})
         for (NvU32 keyB : {1u, 3u})
-            for (NvU32 cpu : {NV0000_CTRL_SYSTEM_CPU_TYPE_UNKNOWN, NV0000_CTRL_SYSTEM_CPU_TYPE_XEON_SPR,
-                              NV0000_CTRL_SYSTEM_CPU_TYPE_RYZEN})
+            for (NvU32 cpu :
+                 {NV0000_CTRL_SYSTEM_CPU_TYPE_UNKNOWN, NV0000_CTRL_SYSTEM_CPU_TYPE_XEON_SPR,
+                  NV0000_CTRL_SYSTEM_CPU_TYPE_RYZEN})
                 for (int common = 0; common < 2; common++) {
                     Ready m;
                     m.g[0].gpu.key = keyA;
                     m.g[1].gpu.key = keyB;
                     stubSys.cpuInfo.type = cpu;
                     stubCommonSwitch = static_cast<NvBool>(common);
-                    const bool trusted = cpu != NV0000_CTRL_SYSTEM_CPU_TYPE_UNKNOWN || common != 0 ||
-                                         (keyA == 3 && keyB == 3);
+                    const bool trusted = cpu != NV0000_CTRL_SYSTEM_CPU_TYPE_UNKNOWN ||
+                                         common != 0 || (keyA == 3 && keyB == 3);
                     const Caps c(3);
-                    BOOST_TEST((trusted ? c.yes() : c.no(NV0000_P2P_CAPS_STATUS_CHIPSET_NOT_SUPPORTED)));
+                    BOOST_TEST(
+                        (trusted ? c.yes() : c.no(NV0000_P2P_CAPS_STATUS_CHIPSET_NOT_SUPPORTED)));
                 }
 }
 
@@ -226,7 +229,8 @@ BOOST_AUTO_TEST_CASE(registry_overrides) {
     for (NvU32 a = 0; a < 0x40; a++)
         for (NvU32 b : {BIF_P2P_NOT_OVERRIDEN, 0x11u, 0x10u, 0x01u, 0x00u, 0x22u}) {
             Ready m;
-            stubSys.cpuInfo.type = NV0000_CTRL_SYSTEM_CPU_TYPE_UNKNOWN;  // an override beats the list
+            stubSys.cpuInfo.type =
+                NV0000_CTRL_SYSTEM_CPU_TYPE_UNKNOWN;  // an override beats the list
             m.g[0].bif.p2pOverride = a;
             m.g[1].bif.p2pOverride = b;
             const bool on = (a & 0x33) == 0x11 && (b == BIF_P2P_NOT_OVERRIDEN || b == 0x11);
@@ -241,11 +245,9 @@ BOOST_AUTO_TEST_CASE(every_subset_of_four) {
         for (NvU32 windows = 0; windows < 16; windows++) {
             Machine m(4);
             for (NvU32 i = 0; i < 4; i++) {
-                if (ours & (1u << i))
-                    m.g[i].key(1);
+                if (ours & (1u << i)) m.g[i].key(1);
                 m.g[i].attach();
-                if (windows & (1u << i))
-                    m.g[i].window();
+                if (windows & (1u << i)) m.g[i].window();
             }
             for (NvU32 mask = 0; mask < 16; mask++) {
                 const Caps c(mask);
@@ -267,7 +269,9 @@ BOOST_AUTO_TEST_SUITE(entries)
 
 #if NVP2P_DRIVER_MAJOR < 580
 namespace {
-MEMORY_DESCRIPTOR vidmem(Machine &m, int owner) { return {&m.g[owner].gpu, ADDR_FBMEM, 0, NV_FALSE}; }
+MEMORY_DESCRIPTOR vidmem(Machine& m, int owner) {
+    return {&m.g[owner].gpu, ADDR_FBMEM, 0, NV_FALSE};
+}
 
 struct Opened {
     GMMU_APERTURE aperture;
@@ -275,7 +279,8 @@ struct Opened {
     NVP2P_WINDOW window;
     NV_STATUS status;
 
-    Opened(Machine &m, MEMORY_DESCRIPTOR &md, GMMU_APERTURE a, NvBool v = NV_FALSE, NvBool fla = NV_FALSE)
+    Opened(Machine& m, MEMORY_DESCRIPTOR& md, GMMU_APERTURE a, NvBool v = NV_FALSE,
+           NvBool fla = NV_FALSE)
         : aperture(a), vol(v) {
         std::memset(&window, 0xee, sizeof window);
         status = nvp2pOpenWindow(&m.g[0].gpu, &md, fla, &aperture, &vol, &window);
@@ -303,10 +308,11 @@ BOOST_AUTO_TEST_CASE(peer_memory_becomes_uncached_bus_memory) {
 BOOST_AUTO_TEST_CASE(everything_else_is_left_alone) {
     Mapped m;
     auto md = vidmem(m, 1);
-    for (auto a : {GMMU_APERTURE_INVALID, GMMU_APERTURE_VIDEO, GMMU_APERTURE_SYS_NONCOH, GMMU_APERTURE_SYS_COH})
-        for (NvBool v : {NV_FALSE, NV_TRUE})
-            BOOST_TEST(Opened(m, md, a, v).untouched(a, v));
-    BOOST_TEST(Opened(m, md, GMMU_APERTURE_PEER, NV_FALSE, NV_TRUE).untouched(GMMU_APERTURE_PEER));  // FLA
+    for (auto a : {GMMU_APERTURE_INVALID, GMMU_APERTURE_VIDEO, GMMU_APERTURE_SYS_NONCOH,
+                   GMMU_APERTURE_SYS_COH})
+        for (NvBool v : {NV_FALSE, NV_TRUE}) BOOST_TEST(Opened(m, md, a, v).untouched(a, v));
+    BOOST_TEST(
+        Opened(m, md, GMMU_APERTURE_PEER, NV_FALSE, NV_TRUE).untouched(GMMU_APERTURE_PEER));  // FLA
     md.bEgm = NV_TRUE;
     BOOST_TEST(Opened(m, md, GMMU_APERTURE_PEER).untouched(GMMU_APERTURE_PEER));
     md.bEgm = NV_FALSE;
@@ -395,7 +401,8 @@ BOOST_AUTO_TEST_CASE(stock_addresses_are_bounded) {
     Mapped m;
     OBJGPU *mapper = &m.g[0].gpu, *owner = &m.g[1].gpu;
     const NvU64 last[1] = {24 * GiB - 4096}, beyond[1] = {24 * GiB};
-    BOOST_TEST(nvp2pCheckStock(mapper, owner, kWindowBase, 24 * GiB, last, 1, 4096, NV_FALSE) == NV_OK);
+    BOOST_TEST(nvp2pCheckStock(mapper, owner, kWindowBase, 24 * GiB, last, 1, 4096, NV_FALSE) ==
+               NV_OK);
     BOOST_TEST(nvp2pCheckStock(mapper, owner, kWindowBase, 24 * GiB, beyond, 1, 4096, NV_FALSE) ==
                NV_ERR_INVALID_ADDRESS);
     BOOST_TEST(nvp2pCheckStock(mapper, owner, kWindowBase, 24 * GiB, last, 1, 4096, NV_TRUE) ==
@@ -414,8 +421,8 @@ BOOST_AUTO_TEST_CASE(one_gpu_of_ours_is_enough_to_be_careful) {
         }
         const NvU64 beyond[1] = {24 * GiB};
         const NV_STATUS want = ours < 2 ? NV_ERR_INVALID_ADDRESS : NV_OK;
-        BOOST_TEST(nvp2pCheckStock(&m.g[0].gpu, &m.g[1].gpu, kWindowBase, 24 * GiB, beyond, 1, 4096, NV_FALSE) ==
-                   want);
+        BOOST_TEST(nvp2pCheckStock(&m.g[0].gpu, &m.g[1].gpu, kWindowBase, 24 * GiB, beyond, 1, 4096,
+                                   NV_FALSE) == want);
     }
 }
 #endif
@@ -435,42 +442,41 @@ BOOST_AUTO_TEST_CASE(without_the_key_every_decision_is_stocks) {
             Machine m(2);
             const int bits[2] = {a, b};
             for (int i = 0; i < 2; i++) {
-                Gpu &x = m.g[i];
+                Gpu& x = m.g[i];
                 const int s = bits[i];
                 x.gpu.bAda = s & 1;
                 x.gpu.bVirtual = (s >> 1) & 1;
                 x.gpu.bSriov = (s >> 2) & 1;
-                if (s & 8)
-                    x.window();
-                if (s & 16)
-                    x.dma.address += 4096;
+                if (s & 8) x.window();
+                if (s & 16) x.dma.address += 4096;
                 x.bus.p2pPcie.peerNumberMask[1 - i] = (s >> 5) & 1;
                 x.bus.bar1PeerRefcount[1 - i] = (s >> 6) & 1;
-                if (s & 128)
-                    x.key(0);
+                if (s & 128) x.key(0);
                 x.bif.p2pOverride = overrides[states % 7];
             }
             stubCommonSwitch = static_cast<NvBool>(states & 1);
             const Gpu before[2] = {m.g[0], m.g[1]};
             m.g[0].attach();
             m.g[1].attach();
-            for (NvU32 mask = 0; mask < 4; mask++)
-                BOOST_REQUIRE(Caps(mask).untouched());
+            for (NvU32 mask = 0; mask < 4; mask++) BOOST_REQUIRE(Caps(mask).untouched());
             BOOST_REQUIRE(!RIG_HIDES(&m.g[0].bus));
             NvU64 address = 48 * GiB + 1;
 #if NVP2P_DRIVER_MAJOR < 580
-            for (auto aperture : {GMMU_APERTURE_VIDEO, GMMU_APERTURE_PEER, GMMU_APERTURE_SYS_NONCOH}) {
+            for (auto aperture :
+                 {GMMU_APERTURE_VIDEO, GMMU_APERTURE_PEER, GMMU_APERTURE_SYS_NONCOH}) {
                 MEMORY_DESCRIPTOR md = {&m.g[1].gpu, ADDR_FBMEM, 0, NV_FALSE};
                 GMMU_APERTURE got = aperture;
                 NvBool vol = NV_FALSE;
                 NVP2P_WINDOW window;
                 std::memset(&window, 0xee, sizeof window);
-                BOOST_REQUIRE(nvp2pOpenWindow(&m.g[0].gpu, &md, NV_FALSE, &got, &vol, &window) == NV_OK);
+                BOOST_REQUIRE(nvp2pOpenWindow(&m.g[0].gpu, &md, NV_FALSE, &got, &vol, &window) ==
+                              NV_OK);
                 BOOST_REQUIRE((got == aperture && vol == NV_FALSE && window.bActive == NV_FALSE));
                 BOOST_REQUIRE(nvp2pEncode(&window, &address, 1, 3, NV_TRUE) == NV_OK);
             }
 #else
-            BOOST_REQUIRE(nvp2pCheckStock(&m.g[0].gpu, &m.g[1].gpu, 0, 0, &address, 1, 3, NV_TRUE) == NV_OK);
+            BOOST_REQUIRE(
+                nvp2pCheckStock(&m.g[0].gpu, &m.g[1].gpu, 0, 0, &address, 1, 3, NV_TRUE) == NV_OK);
 #endif
             BOOST_REQUIRE(address == 48 * GiB + 1);
             BOOST_REQUIRE(std::memcmp(before, m.g, sizeof before) == 0);

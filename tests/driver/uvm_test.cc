@@ -33,7 +33,7 @@ BOOST_AUTO_TEST_CASE(a_pair_without_peer_id_is_limited_both_ways) {
         Pair p(ids.first, ids.second);
         p.limit();
         uvm_va_space_t want = p.before;
-        for (auto *masks : {want.can_access, want.accessible_from, want.can_copy_from}) {
+        for (auto* masks : {want.can_access, want.accessible_from, want.can_copy_from}) {
             masks[1].bits &= ~(1u << 2);
             masks[2].bits &= ~(1u << 1);
         }
@@ -51,7 +51,8 @@ BOOST_AUTO_TEST_CASE(pairs_with_peer_ids_are_left_alone) {
 
 // No BAR1 pair of ours has another architecture: there stock decides, right or wrong.
 BOOST_AUTO_TEST_CASE(other_architectures_are_left_alone) {
-    for (uint32_t arch : {NV2080_CTRL_MC_ARCH_INFO_ARCHITECTURE_GA100, NV2080_CTRL_MC_ARCH_INFO_ARCHITECTURE_GH100})
+    for (uint32_t arch :
+         {NV2080_CTRL_MC_ARCH_INFO_ARCHITECTURE_GA100, NV2080_CTRL_MC_ARCH_INFO_ARCHITECTURE_GH100})
         for (int which = 0; which < 2; which++) {
             Pair p(0xffffffffu, 0xffffffffu);
             p.parents[which].rm_info.gpuArch = arch;
