@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -11,6 +12,7 @@
 #include <memory>
 #include <set>
 #include <stdexcept>
+#include <thread>
 
 #include "lib/cli/cli.h"
 #include "lib/facts/facts.h"
@@ -47,7 +49,10 @@ GpuRun askNvml(double timeout_s) {
     return runGpu(o);
 }
 
-constexpr double kEnvTimeout = 10;  // seconds
+// Seconds.
+constexpr double kEnvTimeout = 10;
+constexpr double kAskAgain = 0.5;
+constexpr double kLetFinish = 4;
 
 // This machine, a folder or a snapshot, as level env sees it.
 class Machine {
@@ -68,6 +73,19 @@ class Machine {
         } else {
             asked = facts.loaded.value.has_value();
             if (asked) env = askNvml(timeout_s);
+        }
+    }
+    // The driver takes the context of a program that has ended down a little later: who looks
+    // at once after it sees a GPU at work.  Asks again, for up to `seconds`.
+    void letFinish(double seconds) {
+        const auto busy = [&](const GpuInfo& g) {
+            return facts.gpu(g.bdf) != nullptr && g.compute_processes > 0;
+        };
+        if (snapshot_ || !asked) return;
+        for (double waited = 0; waited < seconds; waited += kAskAgain) {
+            if (std::none_of(env.gpus.begin(), env.gpus.end(), busy)) return;
+            std::this_thread::sleep_for(std::chrono::duration<double>(kAskAgain));
+            env = askNvml(kEnvTimeout);
         }
     }
     // Null when NVML was not asked.
@@ -272,6 +290,7 @@ int run(const Options& o) {
     std::vector<Finding> extra;
     GpuRun data;
     if (o.level != "env") {
+        if (!o.force) machine.letFinish(kLetFinish);
         if (!o.force) extra = withheld(machine.facts, machine.env);
         if (extra.empty()) {
             data = moveData(machine.facts, o);
