@@ -85,6 +85,8 @@ std::unique_ptr<CLI::App> makeApp(Options& o) {
     explain->add_option("id", o.explain_id, "Name of a finding, such as rebar-off.")
         ->type_name("ID");
     explain->callback([&o] { o.explain = true; });
+    // --root and its like are understood on both sides of the command's name.
+    app->fallthrough();
     app->require_subcommand(0, 1);
     return app;
 }

@@ -119,7 +119,10 @@ std::string Machine::redacted(const std::string& path, const std::string& text) 
     // an attribute of sysfs says.
     const bool prose = path == "/dev/kmsg" || path == "/proc/cmdline" || path == "/proc/version" ||
                        path.compare(0, 9, "/var/lib/") == 0;
-    return redact(text, prose ? hostname_ : "");
+    // What follows "--" is for init (kernel-parameters.rst) and may hold anything.
+    const std::size_t init = path == "/proc/cmdline" ? text.find(" -- ") : std::string::npos;
+    return redact(init == std::string::npos ? text : text.substr(0, init) + "\n",
+                  prose ? hostname_ : "");
 }
 
 Sourced<std::string> Machine::bytes(const std::string& path, std::size_t limit) {
