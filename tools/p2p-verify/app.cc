@@ -71,6 +71,8 @@ std::unique_ptr<CLI::App> makeApp(Options& o) {
     app->add_flag("--no-color", o.no_color,
                   "Plain text on a terminal too; so does the environment variable NO_COLOR.");
 
+    // --root and its like are understood on both sides of the command's name.
+    app->fallthrough();
     CLI::App* gather = app->add_subcommand("gather",
                                            "Write what level env reads to FILE (.tar.gz), without "
                                            "UUIDs, serial numbers and the host name: to "
@@ -85,8 +87,6 @@ std::unique_ptr<CLI::App> makeApp(Options& o) {
     explain->add_option("id", o.explain_id, "Name of a finding, such as rebar-off.")
         ->type_name("ID");
     explain->callback([&o] { o.explain = true; });
-    // --root and its like are understood on both sides of the command's name.
-    app->fallthrough();
     app->require_subcommand(0, 1);
     return app;
 }
