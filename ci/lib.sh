@@ -7,19 +7,16 @@ P2P_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 P2P_OUT=${P2P_OUT:-$P2P_TOP/out}
 # shellcheck disable=SC2034 # for those who source this
 P2P_DEFAULT_DRIVER=555.58.02
-# Same input, same bytes: every archive takes its times from the last commit.
-if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
-    SOURCE_DATE_EPOCH=$(git -C "$P2P_TOP" log -1 --format=%ct 2>/dev/null || echo 1764547200)
-fi
-export SOURCE_DATE_EPOCH
+# changelog_time FILE: of its newest entry, seconds since 1970.
+changelog_time() { date +%s -d "$(sed -n '/^ -- /{s/^ -- .*>  *//p;q}' "$1")"; }
 
-# What the working tree holds, in one word: the commit and what differs from it.
-source_state() {
-    {
-        git -C "$P2P_TOP" rev-parse HEAD || echo "unknown $$"
-        git -C "$P2P_TOP" diff HEAD
-        git -C "$P2P_TOP" ls-files -z --others --exclude-standard | (cd "$P2P_TOP" && xargs -0r sha256sum)
-    } 2>/dev/null | sha256sum | cut -c1-24
+# Same input, same bytes: times come from the changelog, not from the checkout or the clock.
+export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(changelog_time "$P2P_TOP/debian/changelog")}"
+
+# content_of PATH...: one word for what the files below are, tracked or new; output folders are not.
+content_of() {
+    (cd "$P2P_TOP" && { git ls-files -z --cached --others --exclude-standard -- "$@" | sort -zu | xargs -0r sha256sum; } 2>/dev/null |
+        sha256sum | cut -c1-24)
 }
 
 # die STATUS WHAT: one line on stderr that says what failed, on what, and what to do.
