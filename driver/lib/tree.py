@@ -102,7 +102,7 @@ def refuse_unsupported(version):
                       f"boards only with NVreg_OpenRmEnableUnsupportedGpus=1 and lack the BAR1 code "
                       f"that the change builds on; use a release from {OLDEST} on (driver/releases.tsv)")
     raise Failure(UNSUPPORTED, f"{version} is not in driver/releases.tsv; run `driver/port TREE` to "
-                  "see whether the change fits it")
+                  "see whether the change fits it and which lines to add")
 
 
 def _blob(path):
