@@ -42,8 +42,8 @@ def identity():
                 if name != "fingerprints.tsv":
                     with open(os.path.join(at, name), "rb") as file:
                         digest.update(name.encode() + b"\0" + file.read() + b"\0")
-    with open(os.path.join(t.DRIVER, "families.tsv"), "rb") as file:
-        digest.update(file.read())
+    for family in t.families().values():
+        digest.update("\t".join(family[hook["hook"]] for hook in c.hooks()).encode())
     return digest.hexdigest()[:12]
 
 
@@ -68,10 +68,17 @@ def git_releases(repository):
     return sorted((tag for tag in tags if re.fullmatch(r"\d+(\.\d+)+", tag)), key=order)
 
 
-def unpack(repository, version, folder):
+def needed_files():
+    """What the hooks, the marks and the comparison read of a release."""
+    return sorted({"version.mk", *c.touched_files(), *(file for file, _, _ in watched()),
+                   *(row["file"] for row in t.read_table(os.path.join("hooks", "marks.tsv")))})
+
+
+def unpack(repository, version, folder, parts=PARTS):
     """The tree of a tag, with the times of now: make must see that it is new."""
     os.makedirs(folder)
-    archive = subprocess.Popen(["git", "-C", repository, "archive", version, *PARTS], stdout=subprocess.PIPE)
+    there = git(repository, "ls-tree", "--name-only", version, *parts).decode().split()
+    archive = subprocess.Popen(["git", "-C", repository, "archive", version, *there], stdout=subprocess.PIPE)
     done = subprocess.run(["tar", "-xmf", "-", "-C", folder], stdin=archive.stdout, check=False)
     archive.stdout.close()
     if archive.wait() != 0 or done.returncode != 0:

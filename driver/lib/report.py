@@ -16,10 +16,11 @@ VERDICTS = {FITS: "fits", UNLISTED: "proposed", t.PIN: "other content", NO_FIT: 
 
 
 def examine(tree, work, logs, git=None, trees=None, steps=("objects", "harness"), kernels=(), jobs=1,
-            build=None, check_content=True):
+            build=None, check_content=True, kernels_decide=True):
     """Everything about the unchanged release in `tree`, as a dict that JSON can hold.
 
-    `work` is scratch; `build` a build folder of the harness to use again.
+    `work` is scratch; `build` a build folder of the harness to use again;
+    `kernels_decide`: is a kernel that cannot be compiled for a failure of the release?
     """
     version = t.version_of(tree)
     if t.major_of(version) < t.OLDEST:
@@ -118,14 +119,15 @@ def examine(tree, work, logs, git=None, trees=None, steps=("objects", "harness")
         for root, kernel in kernels:
             report["steps"].append(p.compile_modules(changed, root, kernel, log(f"modules {kernel}"), jobs))
         shutil.rmtree(changed, ignore_errors=True)
-    verdict(report)
+    verdict(report, kernels_decide)
     return report
 
 
-def verdict(report):
+def verdict(report, kernels_decide=True):
     """Set exit_code, verdict, reason and, for a proposal, the rows to add."""
-    failed = [step for step in report["steps"] if step["status"] == p.FAILED]
-    skipped = [step for step in report["steps"] if step["status"] == p.NOT_RUN]
+    steps = [step for step in report["steps"] if kernels_decide or not step["step"].startswith("modules ")]
+    failed = [step for step in steps if step["status"] == p.FAILED]
+    skipped = [step for step in steps if step["status"] == p.NOT_RUN]
     if failed and failed[0]["step"] == "hooks":
         code, reason = NO_FIT, failed[0]["detail"]
     elif report["content"] == "differs":
