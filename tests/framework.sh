@@ -19,11 +19,14 @@ set -eu
 
 P2P_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 P2P_ARTIFACTS=${P2P_ARTIFACTS:-$P2P_TOP/out/test-artifacts}
-_passed=0 _failed=0 _skipped=0 _story='' _checks=0 _broken='' _log=/dev/null _t0=0
+_passed=0 _failed=0 _skipped=0 _story='' _checks=0 _broken='' _log=/dev/null _results=/dev/null _t0=0
 
 suite() {
     _suite=$1
     mkdir -p "$P2P_ARTIFACTS/$_suite"
+    # result, story, number of checks, seconds: for suites that print a table.
+    _results=$P2P_ARTIFACTS/$_suite/results.tsv
+    : >"$_results"
     P2P_WORK=$(mktemp -d "${TMPDIR:-/tmp}/p2p-$_suite.XXXXXX")
     trap '_on_exit' EXIT
 }
@@ -49,12 +52,15 @@ _close() {
     if [ -n "$_broken" ]; then
         _failed=$((_failed + 1))
         printf 'not ok - %s: %s (%ss, log: %s)\n' "$_story" "$_broken" "$_dt" "$_log"
+        printf 'FAILED\t%s\t%s\t%s\n' "$_story" "$_checks" "$_dt" >>"$_results"
     elif [ "$_checks" -eq 0 ]; then
         _failed=$((_failed + 1))
         printf 'not ok - %s: checked nothing\n' "$_story"
+        printf 'FAILED\t%s\t0\t%s\n' "$_story" "$_dt" >>"$_results"
     else
         _passed=$((_passed + 1))
         printf 'ok - %s (%s checks, %ss)\n' "$_story" "$_checks" "$_dt"
+        printf 'ok\t%s\t%s\t%s\n' "$_story" "$_checks" "$_dt" >>"$_results"
     fi
     _story=''
 }
@@ -128,6 +134,7 @@ attach() {
 skip() {
     _skipped=$((_skipped + 1))
     printf 'skip - %s: %s\n' "$_story" "$1"
+    printf 'skipped\t%s\t0\t0\n' "$_story" >>"$_results"
     _story=''
 }
 
