@@ -94,6 +94,7 @@ def examine(tree, work, logs, git=None, trees=None, steps=("objects", "harness")
         base_read = p.reader_of_tree(os.path.join(trees, base))
     report["around"] = {"base": base, "source": "source of both" if base_read else "hooks/fingerprints.tsv",
                         "functions": p.around(read, version, base, base_read)}
+    report["fingerprints"] = [[*key, value] for key, value in p.fingerprints(read).items()]
 
     # ---- compile and run ----
     if against:

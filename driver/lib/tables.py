@@ -80,26 +80,32 @@ def write_kernels(results):
     _write(os.path.join(t.DRIVER, "kernels.tsv"), lines)
 
 
-def write_fingerprints(results):
-    """One row for each form of a function, with the supported releases that have it."""
-    forms = {}
-    for version in sorted(results, key=p.order):
-        if version in t.releases():
-            for file, function, value in results[version].get("fingerprints", []):
-                forms.setdefault((file, function), {}).setdefault(value, []).append(version)
+def write_fingerprints(found):
+    """Add {release: [[file, function, fingerprint], ...]} to hooks/fingerprints.tsv.
+
+    One row for each form of a function, with the supported releases that have it.
+    """
+    watched = {(file, function) for file, function, _ in p.watched()}
+    known = {key: dict(values) for key, values in p.known_fingerprints().items() if key in watched}
+    for release, rows in found.items():
+        for file, function, value in rows:
+            known.setdefault((file, function), {})[release] = value
     lines = ["# Forms of the functions that the change edits or relies on: a hash of each without",
              "# comments and blanks (`-`: not there), and the releases that have it.  Written by",
              "# driver/port-table; driver/port compares an unknown release with it.  Tab-separated.",
              "#file\tfunction\tfingerprint\treleases"]
-    for (file, function), values in sorted(forms.items()):
-        lines += [f"{file}\t{function}\t{value}\t{','.join(releases)}"
-                  for value, releases in sorted(values.items(), key=lambda item: p.order(item[1][0]))]
+    for (file, function), values in sorted(known.items()):
+        forms = {}
+        for release in sorted(values, key=p.order):
+            if release in t.releases():
+                forms.setdefault(values[release], []).append(release)
+        lines += [f"{file}\t{function}\t{value}\t{','.join(releases)}" for value, releases in forms.items()]
     _write(os.path.join(c.HOOKS, "fingerprints.tsv"), lines)
 
 
 def write(results):
     """docs/porting-table.md and the two tables of driver/."""
-    write_fingerprints(results)
+    write_fingerprints({version: result["fingerprints"] for version, result in results.items()})
     write_kernels(results)
     versions = sorted(results, key=p.order)
     kernels = kernel_results(results)

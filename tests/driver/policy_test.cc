@@ -26,8 +26,10 @@ bool translateOne(const nvp2p_window& window, nvp2p_u64 address, nvp2p_u64 page)
 
 BOOST_AUTO_TEST_CASE(key_bits) {
     for (unsigned key = 0; key < 256; key++) {
-        BOOST_TEST(nvp2pKeyEnables(key) == (key == 1 || key == 3));
-        BOOST_TEST(nvp2pKeyTrustsHost(key) == (key == 3));
+        const bool on = (key & 1) != 0 && key < 8;
+        BOOST_TEST(nvp2pKeyEnables(key) == on);
+        BOOST_TEST(nvp2pKeyTrustsHost(key) == (on && (key & 2) != 0));
+        BOOST_TEST(nvp2pKeyTakesAmpere(key) == (on && (key & 4) != 0));
     }
     BOOST_TEST(!nvp2pKeyEnables(0x80000001u));
 }

@@ -176,7 +176,7 @@ struct MemoryManager
 struct OBJGPU
 {
     NvU32          instance;
-    NvBool         bAda, bVirtual, bSriov, bSli;
+    NvBool         bAda, bAmpere, bGa100, bVirtual, bSriov, bSli;
     NvU32          width; /* bits of a system address */
     KernelBus     *pBus;
     KernelBif     *pBif;
@@ -193,6 +193,8 @@ struct OBJGPU
 #define GPU_GET_MEMORY_MANAGER(p) ((p)->pMm)
 #define gpuGetInstance(p)         ((p)->instance)
 #define IsADA(p)                  ((p)->bAda)
+#define IsAMPERE(p)               ((p)->bAmpere)
+#define IsGA100(p)                ((p)->bGa100)
 #define IS_VIRTUAL(p)             ((p)->bVirtual)
 #define gpuIsSriovEnabled(p)      ((p)->bSriov)
 #define IsSLIEnabled(p)           ((p)->bSli)

@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(without_opt_in_not_a_byte_changes) {
                 x.gpu.bKeySet = static_cast<NvBool>(set);
                 x.gpu.key = key;
                 const bool eligible = (bits & 31) == 0;
-                const bool on = set && (key == 1 || key == 3);
+                const bool on = set && (key & 1) != 0 && key < 8;
                 const Gpu before = x;
                 x.attach();
                 BOOST_REQUIRE(nvp2pIsOurs(&x.bus) == (eligible && on));
@@ -167,6 +167,26 @@ BOOST_AUTO_TEST_CASE(opt_in_on_one_only_is_a_final_no) {
             BOOST_TEST(Caps(3).no(NV0000_P2P_CAPS_STATUS_NOT_SUPPORTED));
         }
     }
+}
+
+// Ampere needs its own bit and a release that keeps NVLink apart from the PCIe type.
+BOOST_AUTO_TEST_CASE(ampere_only_where_it_was_asked_for_and_nvlink_stays) {
+    for (NvU32 key = 0; key < 8; key++)
+        for (int ga100 = 0; ga100 < 2; ga100++) {
+            Machine m(1);
+            Gpu& x = m.g[0];
+            x.gpu.bAda = NV_FALSE;
+            x.gpu.bAmpere = NV_TRUE;
+            x.gpu.bGa100 = static_cast<NvBool>(ga100);
+            x.key(key);
+            const Gpu before = x;
+            x.attach();
+            const bool ours = NVP2P_DRIVER_MAJOR >= 580 && (key & 5) == 5 && !ga100;
+            BOOST_TEST(nvp2pIsOurs(&x.bus) == ours);
+            // The type that also governs NVLink is never touched.
+            BOOST_TEST(x.bif.forceP2PType == before.bif.forceP2PType);
+            if (!ours) BOOST_TEST(std::memcmp(&before, &x, sizeof x) == 0);
+        }
 }
 
 BOOST_AUTO_TEST_CASE(mixed_generations_are_a_final_no) {

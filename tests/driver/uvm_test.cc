@@ -41,6 +41,18 @@ BOOST_AUTO_TEST_CASE(a_pair_without_peer_id_is_limited_both_ways) {
     }
 }
 
+// The opt-in of 580 takes Ampere boards too; where NVLink connects them they have ids.
+BOOST_AUTO_TEST_CASE(ampere_pairs_are_limited_alike) {
+    for (auto ids : {std::make_pair(0xffffffffu, 0xffffffffu), std::make_pair(0u, 1u)}) {
+        Pair p(ids.first, ids.second);
+        for (auto& parent : p.parents)
+            parent.rm_info.gpuArch = NV2080_CTRL_MC_ARCH_INFO_ARCHITECTURE_GA100;
+        p.limit();
+        BOOST_TEST(p.untouched() == (ids.first == 0u));
+        BOOST_TEST(nvp2p_uvm_no_aperture(&p.gpu[0], &p.gpu[1]) == (ids.first != 0u));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(pairs_with_peer_ids_are_left_alone) {
     for (unsigned a = 0; a < 0xff; a++) {
         Pair p(a, 0);
@@ -52,7 +64,7 @@ BOOST_AUTO_TEST_CASE(pairs_with_peer_ids_are_left_alone) {
 // No BAR1 pair of ours has another architecture: there stock decides, right or wrong.
 BOOST_AUTO_TEST_CASE(other_architectures_are_left_alone) {
     for (uint32_t arch :
-         {NV2080_CTRL_MC_ARCH_INFO_ARCHITECTURE_GA100, NV2080_CTRL_MC_ARCH_INFO_ARCHITECTURE_GH100})
+         {NV2080_CTRL_MC_ARCH_INFO_ARCHITECTURE_TU100, NV2080_CTRL_MC_ARCH_INFO_ARCHITECTURE_GH100})
         for (int which = 0; which < 2; which++) {
             Pair p(0xffffffffu, 0xffffffffu);
             p.parents[which].rm_info.gpuArch = arch;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opt-in PCIe BAR1 peer-to-peer for Ada GPUs.
+ * Opt-in PCIe BAR1 peer-to-peer for Ada GPUs and, with a bit of its own, Ampere's.
  *
  * The RM already holds a complete BAR1 peer-to-peer implementation, written for
  * Hopper (the _GH100 functions).  Every function of it that matters is a
@@ -130,6 +130,21 @@ _nvp2pEnableStaticBar1(OBJGPU *pGpu, KernelBus *pKernelBus, NvU32 gfid)
 }
 #endif
 
+/*
+ * Hopper and later choose for themselves.  Ampere boards have NVLink, which up to
+ * 575 the P2P type that the window needs would turn off: there they stay as they
+ * are.  From 580 the types are two, and NVLink is asked before PCIe.
+ */
+static NvBool
+_nvp2pCovers(OBJGPU *pGpu, NvU32 key)
+{
+#if NVP2P_DRIVER_MAJOR >= 580
+    if (nvp2pKeyTakesAmpere(key) && IsAMPERE(pGpu) && !IsGA100(pGpu))
+        return NV_TRUE;
+#endif
+    return IsADA(pGpu);
+}
+
 void
 nvp2pAttach(OBJGPU *pGpu, KernelBus *pKernelBus)
 {
@@ -147,8 +162,7 @@ nvp2pAttach(OBJGPU *pGpu, KernelBus *pKernelBus)
         return;
     }
 
-    /* Hopper and later choose for themselves; earlier boards are not covered. */
-    if (!IsADA(pGpu) || (pKernelBif == NULL) || IS_VIRTUAL(pGpu) || gpuIsSriovEnabled(pGpu) ||
+    if (!_nvp2pCovers(pGpu, key) || (pKernelBif == NULL) || IS_VIRTUAL(pGpu) || gpuIsSriovEnabled(pGpu) ||
         IsSLIEnabled(pGpu))
     {
         NV_PRINTF(LEVEL_ERROR, "nvidia-p2p: GPU%u: not eligible, left as is\n",

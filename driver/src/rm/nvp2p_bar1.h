@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opt-in PCIe BAR1 peer-to-peer for Ada GPUs: what the hooks call.
+ * Opt-in PCIe BAR1 peer-to-peer for Ada (and Ampere) GPUs: what the hooks call.
  */
 #ifndef NVP2P_BAR1_H
 #define NVP2P_BAR1_H

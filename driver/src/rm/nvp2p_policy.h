@@ -19,7 +19,8 @@ typedef unsigned long long nvp2p_u64;
 /* Bits of the registry key NvP2pBar1. */
 #define NVP2P_KEY_ENABLE     0x1u /* peers of this GPU use its BAR1 */
 #define NVP2P_KEY_TRUST_HOST 0x2u /* the administrator vouches for the host bridge */
-#define NVP2P_KEY_VALID      (NVP2P_KEY_ENABLE | NVP2P_KEY_TRUST_HOST)
+#define NVP2P_KEY_AMPERE     0x4u /* take GeForce boards of the Ampere generation too (from 580) */
+#define NVP2P_KEY_VALID      (NVP2P_KEY_ENABLE | NVP2P_KEY_TRUST_HOST | NVP2P_KEY_AMPERE)
 
 /* One peer's video memory as the mapping GPU reaches it over the bus. */
 struct nvp2p_window
@@ -39,6 +40,11 @@ static inline int nvp2pKeyEnables(unsigned int key)
 static inline int nvp2pKeyTrustsHost(unsigned int key)
 {
     return nvp2pKeyEnables(key) && (key & NVP2P_KEY_TRUST_HOST) != 0;
+}
+
+static inline int nvp2pKeyTakesAmpere(unsigned int key)
+{
+    return nvp2pKeyEnables(key) && (key & NVP2P_KEY_AMPERE) != 0;
 }
 
 /* Can BAR1 hold all of the framebuffer and still serve CPU mappings? */

@@ -9,8 +9,8 @@
  * into release builds, and the entry makers start from "local video memory", so
  * such an entry would silently address the wrong GPU.
  *
- * Only Ada pairs are looked at: there, only our opt-in makes a BAR1 pair, so
- * nothing else changes.  Mappings of memory that the RM owns (cudaMalloc,
+ * Only Ada and Ampere pairs are looked at: there, only our opt-in makes a BAR1
+ * pair, so nothing else changes; a pair on NVLink has a peer id.  Mappings of memory that the RM owns (cudaMalloc,
  * cudaIpc) are unaffected: the RM builds their entries.
  */
 #ifndef NVP2P_UVM_H
@@ -22,15 +22,16 @@
 #include "uvm_processors.h"
 #include "uvm_va_space.h"
 
-static inline bool nvp2p_uvm_is_ada(uvm_gpu_t *gpu)
+static inline bool nvp2p_uvm_may_be_ours(uvm_gpu_t *gpu)
 {
-    return gpu->parent->rm_info.gpuArch == NV2080_CTRL_MC_ARCH_INFO_ARCHITECTURE_AD100;
+    return gpu->parent->rm_info.gpuArch == NV2080_CTRL_MC_ARCH_INFO_ARCHITECTURE_AD100 ||
+           gpu->parent->rm_info.gpuArch == NV2080_CTRL_MC_ARCH_INFO_ARCHITECTURE_GA100;
 }
 
 /* Has RM given no peer id for this direction? */
 static inline bool nvp2p_uvm_no_aperture(uvm_gpu_t *local, uvm_gpu_t *remote)
 {
-    if (!nvp2p_uvm_is_ada(local) || !nvp2p_uvm_is_ada(remote))
+    if (!nvp2p_uvm_may_be_ours(local) || !nvp2p_uvm_may_be_ours(remote))
         return false;
     return (unsigned)uvm_gpu_peer_aperture(local, remote) == (unsigned)UVM_APERTURE_PEER_0 + 0xff;
 }
