@@ -387,8 +387,8 @@ Findings notEnabled(const Facts& f, const GpuRun*) {
         for (const auto& [key, value] : parse::registryDwords(o->value))
             if (parse::sameKey(key, "NvP2pBar1") && value != "0")
                 x.cause = fmt::format(
-                    "NvP2pBar1={} is no value that the driver knows (1 = on, 3 = on and the host "
-                    "bridge is vouched for), "
+                    "NvP2pBar1={} is no value that the driver knows (1 = on, +2 = the host bridge "
+                    "is vouched for, +4 = Ampere boards too), "
                     "so it stays off.",
                     value);
     return {x};

@@ -136,10 +136,10 @@ bool provenByData(const GpuRun* run, const std::string& bdf) {
 }
 
 bool keyEnables(const std::string& value) {
-    // Bit 0 switches P2P on, bit 1 vouches for the host bridge; the driver ignores a value with
-    // others.
+    // Bit 0 switches P2P on, bit 1 vouches for the host bridge, bit 2 takes Ampere boards too (from
+    // 580); the driver ignores a value with others.
     const auto v = parse::dword(value);
-    return v && (*v & 1) && (*v & ~3U) == 0;
+    return v && (*v & 1) && (*v & ~7U) == 0;
 }
 
 }  // namespace p2p::rules_detail
