@@ -377,7 +377,8 @@ def compile_modules(tree, root, kernel, log, jobs=1):
             exec make -C kernel-open -j{jobs} modules CC={cc} KCFLAGS=-g0 \\
                 SYSSRC="$source" SYSOUT=/usr/src/linux-headers-{kernel} KERNEL_UNAME={kernel}"""
         script = script.replace("cc -c", f"{cc} -c")
-        env = {**clean_environment(), "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+        env = {name: value for name, value in clean_environment().items() if name != "TMPDIR"}
+        env = {**env, "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
         rc = _run([*inside, "sh", "-c", f"cd {at}\n{script}"], None, log, 3600, env)
         missing = [name for name in MODULES if not os.path.exists(f"{work}/kernel-open/{name}.ko")]
     seconds = time.monotonic() - began
