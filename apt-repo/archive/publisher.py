@@ -62,6 +62,7 @@ class Publisher:
         previous = self.states.current_release(suite)
         date = release.choose_date(self.date, previous)
         records = [self.states.record(d) for d in packages]
+        _refuse_pin_without_module(suite, records)
         components = index.components(records, before.components if before else ())
         files = index.build(records, packages, components)
         number = before.number + 1 if before else 1
@@ -118,6 +119,22 @@ class Publisher:
                 if path not in keep:
                     self.writer.remove(f"dists/{suite}/{path}")
         self.writer.barrier()
+
+
+def _refuse_pin_without_module(suite, records):
+    """nvidia-p2p-pin lets one release of NVIDIA's user space in; without the module of that release
+    a dist-upgrade would take the user space and remove the module that does not fit it."""
+    def releases(name):
+        return {(r["component"], r["version"].partition("+")[0]): r["version"]
+                for r in records if r["name"] == name}
+
+    modules = releases("nvidia-p2p-dkms")
+    for key, version in sorted(releases("nvidia-p2p-pin").items()):
+        if key not in modules:
+            raise RepoError(
+                f"suite {suite}: nvidia-p2p-pin {version} would be without nvidia-p2p-dkms of "
+                f"release {key[1]}, and hosts would lose their module to it; publish that in the "
+                "same command or before, or drop the pin in the same command", REFUSED)
 
 
 def previous_number(states, suite):

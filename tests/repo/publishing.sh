@@ -30,7 +30,7 @@ M
 
 # Used by run.  aging makes 27 publishes, so it is not in the slice.
 # shellcheck disable=SC2034
-PUBLISHING_STORIES='components changes_file bad_input same_version two_publishers crash load
+PUBLISHING_STORIES='components pin_and_module changes_file bad_input same_version two_publishers crash load
     disk_full repair rollbacks promotion gates phased front_page test_key'
 # shellcheck disable=SC2034
 LONG_STORIES='aging'
@@ -51,6 +51,21 @@ components() {
         testsuccess publish $r old --date 1764547200 --valid-days 365 "$(deb 1.0 tools)" "$(deb 1.5 p 555/kernel)"
     done
     testsuccess diff -r -x 'InRelease' -x 'Release.gpg' -x lock "$WWW/same1" "$WWW/same2"
+}
+
+pin_and_module() {
+    local pin
+    story "a pin is never shown without the module of its release"
+    pin=$(deb 555.58.02+p2p1-1 nvidia-p2p-pin 555/kernel)
+    testexit 2 publish pin old "$pin"
+    testoneline 'nvidia-p2p-pin 555.58.02\+p2p1-1 would be without nvidia-p2p-dkms of release 555.58.02'
+    testsuccess publish pin old "$pin" "$(deb 555.58.02+p2p1-1 nvidia-p2p-dkms 555/kernel)"
+    testsuccess publish pin old "$(deb 555.58.02+p2p2-1 nvidia-p2p-dkms 555/kernel)"
+    # The other branch's module does not count.
+    testexit 2 publish pin old "$(deb 580.142+p2p1-1 nvidia-p2p-pin 580/kernel)" "$(deb 580.142+p2p1-1 nvidia-p2p-dkms 555/kernel)"
+    testsuccess "$P2P_TOP/apt-repo/rollback" --repo "$WWW/pin" --key "$KEYS/old" --suite jammy --drop nvidia-p2p-dkms=555.58.02+p2p2-1
+    testexit 2 "$P2P_TOP/apt-repo/rollback" --repo "$WWW/pin" --key "$KEYS/old" --suite jammy --drop nvidia-p2p-dkms=555.58.02+p2p1-1
+    testsuccess audit pin
 }
 
 changes_file() {
