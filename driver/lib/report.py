@@ -31,6 +31,7 @@ def examine(tree, work, logs, git=None, trees=None, steps=("objects", "harness")
     read = p.reader_of_tree(tree)
     rows = p.marks(read)
     report = {"schema": SCHEMA, "release": version, "change": f"p2p{level}", "change_id": p.identity(),
+              "hooks_id": p.identity(sources=False),
               "listed": listed is not None, "steps": []}
 
     # ---- content ----
