@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+# An upgrade that is cut off: by SIGKILL at many points, by a power cut that loses what was not synced.
+# Afterwards the kernel has a whole set of modules, and apt, run again, finishes.
+# shellcheck shell=bash
+# shellcheck disable=SC2154
+
+# namespace ARGUMENT...: interrupt.py as process 1 of its own processes, with its own /proc.
+namespace() { unshare --mount --pid --fork --kill-child --mount-proc python3 "$here/interrupt.py" "$@"; }
+upgrade_command() {
+    printf '%s\n' chroot "$C" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+        apt-get -y -o Dpkg::Use-Pty=0 install "/debs/$(dkms_deb "$V2-1")"
+}
+bring_debs() {
+    mkdir -p "$C/debs"
+    cp "$DEBS/$(dkms_deb "$V2-1")" "$C/debs/"
+}
+
+# What README and docs/fleet.md tell the administrator to type.
+repair() {
+    inside dpkg --configure -a || true
+    inside apt-get -y -o Dpkg::Use-Pty=0 -f install &&
+        inside apt-get -y -o Dpkg::Use-Pty=0 install "/debs/$(dkms_deb "$V2-1")"
+}
+# What may be left in the end: the new version and nothing else.
+leftovers() {
+    (cd "$C" && find usr/src var/lib/dkms/nvidia-p2p var/lib/nvidia-p2p/built -mindepth 1 -maxdepth 1 \( -name 'nvidia-p2p*' -o -path '*p2p*/*' \) \
+        ! -name "*$V2-1" ! -name "kernel-$K-x86_64" ! -name '*99.*'
+        find lib/modules var/lib/nvidia-p2p \( -name '.*.nvidia-p2p' -o -name '*.new' \))
+}
+after_cut() { # WHERE
+    testsuccess whole "$K" "$V1" "$V2"
+    _found=$OUTPUT
+    testsuccess repair
+    testequal ii "$(package_state nvidia-p2p-dkms)" "state after $1"
+    testequal '' "$(inside dpkg --audit)" "dpkg --audit after $1"
+    testsuccess whole "$K" "$V2"
+    testequal '' "$(leftovers)" "left after $1"
+    testmatch "$V2-1.*installed" "$(inside dkms status 2>&1 | tr -d '+' | sed "s/p2p2/+p2p2/")" "dkms status after $1"
+}
+
+interruption_stories() {
+    local total points mode n i hit command
+    with_module "$1"
+    fresh cut
+    bring_debs
+    mapfile -t command < <(upgrade_command)
+    story "$LABEL: an upgrade under the eye of strace"
+    testsuccess namespace count "${command[@]}"
+    total=$(printf '%s\n' "$OUTPUT" | tail -n 1)
+    testsuccess whole "$K" "$V2"
+    testsuccess test "$total" -gt 100
+    printf 'fleet: an upgrade makes %s changes of the file system\n' "$total"
+
+    points=20
+    [ -z "$slice" ] || points=3
+    story "$LABEL: SIGKILL at $points points of an upgrade"
+    for i in $(seq "$points"); do
+        n=$((total * i / (points + 1)))
+        # Everything at once, as the kernel does when memory is out, and one process alone.
+        mode=$(test $((i % 2)) -eq 1 && echo all || echo one)
+        fresh cut
+        bring_debs
+        mapfile -t command < <(upgrade_command)
+        testsuccess namespace "$mode" "$n" "${command[@]}"
+        hit=$(printf '%s\n' "$OUTPUT" | grep -m 1 '^change ' || true)
+        testmatch '^change ' "$hit" "point $n"
+        after_cut "point $n, $mode, $hit"
+        printf '  %2d %s %s\n' "$i" "$mode" "$hit"
+    done
+    leave
+    power_stories "$total"
+}
+
+power_stories() {
+    local points=5 i n pristine=$P2P_WORK/pristine.img run=$P2P_WORK/run.img crash=$P2P_WORK/crash.img at=$P2P_WORK/disk hit command
+    [ -z "$slice" ] || points=1
+    story "$LABEL: power loss at $points points of an upgrade, unsynced data is lost"
+    if ! [ -e /dev/loop-control ]; then skip "needs loop devices, which this kernel has not"; return 0; fi
+    fresh disk
+    bring_debs
+    rm "$C/etc/dpkg/dpkg.cfg.d/tests"
+    rm -f "$pristine"
+    truncate -s 3G "$pristine"
+    mkdir -p "$at"
+    # Metadata goes to the disk when somebody syncs, and a rename does not carry the data with it: what a
+    # file system may do at worst.
+    local options=loop,commit=600,noauto_da_alloc,noatime
+    umount "$C/proc"
+    mkfs.ext4 -q -m 0 -E lazy_itable_init=1,lazy_journal_init=1 -d "$C" "$pristine" >>"$_log" 2>&1 || die 1 "$pristine: mkfs.ext4 failed; see $_log"
+    mount -t proc proc "$C/proc"
+    leave
+    for i in $(seq "$points"); do
+        n=$(($1 * i / (points + 1)))
+        cp --sparse=always "$pristine" "$run"
+        mount -o "$options" "$run" "$at"
+        mount -t proc proc "$at/proc"
+        C=$at
+        mapfile -t command < <(upgrade_command)
+        testsuccess namespace power "$n" "cp --sparse=always '$run' '$crash'" "${command[@]}"
+        hit=$(printf '%s\n' "$OUTPUT" | grep -m 1 '^change ' || true)
+        testmatch '^change ' "$hit" "point $n"
+        umount "$at/proc"
+        umount "$at"
+        # The machine boots: the journal is replayed.
+        mount -o "$options" "$crash" "$at"
+        mount -t proc proc "$at/proc"
+        after_cut "power loss at $hit"
+        printf '  %2d power %s\n' "$i" "$hit"
+        umount "$at/proc"
+        umount "$at"
+    done
+    C=''
+    rm -f "$pristine" "$run" "$crash"
+}

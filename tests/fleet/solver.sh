@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+# What apt's solver decides, without a package being unpacked: tests/fleet/simulate.py.
+# shellcheck shell=bash
+# shellcheck disable=SC2154
+
+# What holds an upgrade together, each taken away: option of simulate.py.
+MUTANTS=(--no-pin --pin-first)
+# The same for a first installation, when the pin is not there yet.
+MATRIX_MUTANTS=(
+    'Depends: (libnvidia-compute|nvidia-utils|nvidia-kernel-common).*<<'
+    'Depends: (libnvidia-compute|nvidia-utils|nvidia-kernel-common)'
+    'Provides: nvidia-dkms-[0-9]*-open'
+    'nvidia-dkms-kernel'
+)
+
+lockstep_stories() {
+    local n=500 option apt
+    apt="apt $(apt-get --version | awk '{ print $2; exit }')"
+    [ -z "$slice" ] || n=12
+    story "$apt: module and user space in lockstep, simulated histories of ten releases"
+    testsuccess python3 "$here/simulate.py" lockstep --histories "$n" --seed 1
+    printf '%s\n' "$OUTPUT" | tail -n 1
+    for option in "${MUTANTS[@]}"; do
+        story "$apt: the property breaks with ${option}"
+        testexit 1 python3 "$here/simulate.py" lockstep --histories 40 --seed 1 --first "$option"
+        # An error of the program is no broken property.
+        testmatch 'histories from seed .* [1-9][0-9]* broke$' "$OUTPUT"
+    done
+    for option in "${MATRIX_MUTANTS[@]}"; do
+        story "$apt: an installation goes wrong without ${option}"
+        testexit 1 python3 "$here/simulate.py" matrix --drop "$option"
+        testmatch '^NOT OK' "$OUTPUT"
+    done
+}
+
+matrix_stories() {
+    local apt
+    apt="apt $(apt-get --version | awk '{ print $2; exit }')"
+    _run python3 "$here/simulate.py" matrix
+    local table=$OUTPUT result name what
+    while IFS=$'\t' read -r result name what; do
+        story "$apt: install on: $name"
+        testequal ok "$(printf '%s' "$result" | tr -d '\n')" "$what"
+    done <<<"$table"
+}
+
+# The same with real packages and the real unattended-upgrades, in a root of each suite.
+real_stories() {
+    local n=10 seed roots
+    [ -z "$slice" ] || n=1
+    base "$1"
+    story "${APT_OF[$1]}: install unattended-upgrades"
+    root "unattended-$1" "$BASE"
+    testsuccess inside apt-get -qq update
+    testsuccess inside apt-get -y -q --no-install-recommends install unattended-upgrades
+    roots="$UPPER $BASE"
+    leave
+    for seed in $(seq "$n"); do
+        story "${APT_OF[$1]}: history $seed really run, with unattended-upgrades"
+        # shellcheck disable=SC2086
+        root real $roots
+        testsuccess python3 "$here/real.py" "$C" "$seed"
+    done
+    story "${APT_OF[$1]}: a host goes back one release by the documented command, and stays there"
+    # shellcheck disable=SC2086
+    root real $roots
+    testsuccess python3 "$here/real.py" "$C" rollback
+    leave
+}
