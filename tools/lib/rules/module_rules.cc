@@ -143,10 +143,8 @@ Findings noModule(const Facts& f, const GpuRun*) {
         }
         x.evidence.push_back({"/lib/modules/" + k.release,
                               k.nvidia.empty() ? "no nvidia.ko" : markerText(k.nvidia.front())});
-        x.remedy = k.headers
-                       ? fmt::format("dkms autoinstall -k {}", k.release)
-                       : fmt::format("apt install linux-headers-{0}, then dkms autoinstall -k {0}",
-                                     k.release);
+        x.remedy = k.headers ? std::string("dpkg-reconfigure nvidia-p2p-dkms")
+                             : fmt::format("apt install linux-headers-{}", k.release);
         if (!ours) x.remedy = "apt install nvidia-p2p-dkms, then reboot.";
         all.push_back(x);
     }
@@ -176,8 +174,8 @@ Findings buildFailed(const Facts& f, const GpuRun*) {
             s.log_error.find("unrecognized command-line option") != std::string::npos;
         x.remedy = compiler ? "The compiler is older than the one that built the kernel: install "
                               "that one (see compiler-mismatch) and "
-                              "run dkms autoinstall."
-                            : "Read the log, then dkms autoinstall.";
+                              "run dpkg-reconfigure nvidia-p2p-dkms."
+                            : "Read the log, then dpkg-reconfigure nvidia-p2p-dkms.";
         x.evidence.push_back({s.path + "/build/make.log", s.log_error});
         all.push_back(x);
     }
