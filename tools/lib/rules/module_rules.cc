@@ -236,8 +236,16 @@ Findings libraryMismatch(const Facts& f, const GpuRun* run) {
         "the same.",
         loaded,
         versions.empty() ? "of another version" : fmt::format("{}", fmt::join(versions, ", ")));
-    if (chosen && chosen->version && versions.count(*chosen->version) &&
-        *chosen->version != loaded) {
+    if (!differ && !versions.empty()) {
+        x.cause = fmt::format(
+            "The driver says that its libraries are of another version than the module, though the "
+            "files found here are of {}, as the module is.",
+            fmt::join(versions, ", "));
+        x.remedy =
+            "Look for another copy: echo $LD_LIBRARY_PATH, ldconfig -p | grep -e libcuda -e "
+            "libnvidia-ml; restart a container that was started before the driver was changed.";
+    } else if (chosen && chosen->version && versions.count(*chosen->version) &&
+               *chosen->version != loaded) {
         x.severity = Severity::Reload;
         x.remedy = "The installed module fits the libraries already: reboot.";
     } else {
