@@ -141,6 +141,8 @@ _nvp2pCovers(OBJGPU *pGpu, NvU32 key)
 #if NVP2P_DRIVER_MAJOR >= 580
     if (nvp2pKeyTakesAmpere(key) && IsAMPERE(pGpu) && !IsGA100(pGpu))
         return NV_TRUE;
+#else
+    (void)key;
 #endif
     return IsADA(pGpu);
 }
