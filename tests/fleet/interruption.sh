@@ -8,18 +8,30 @@
 namespace() { unshare --mount --pid --fork --kill-child --mount-proc python3 "$here/interrupt.py" "$@"; }
 upgrade_command() {
     printf '%s\n' chroot "$C" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
-        apt-get -y -o Dpkg::Use-Pty=0 install "/debs/$(dkms_deb "$V2-1")"
+        apt-get -y -o Dpkg::Use-Pty=0 install nvidia-p2p-dkms
 }
-bring_debs() {
+# A root with version 1 installed, and version 2 in an archive that its apt has read.
+to_upgrade() {
+    # shellcheck disable=SC2086
+    root "$1" $READY
+}
+make_ready() {
+    fresh ready
     mkdir -p "$C/debs"
-    cp "$DEBS/$(dkms_deb "$V2-1")" "$C/debs/"
+    cp "$DEBS/$(dkms_deb "$V2-1")" "$DEBS/$(dkms_deb "$V1-1")" "$DEBS/$(pin_deb "$V1-1")" "$C/debs/"
+    (cd "$C/debs" && dpkg-scanpackages --multiversion . >Packages 2>/dev/null)
+    rm -rf "$C"/etc/apt/sources.list.d/* "$C"/var/lib/apt/lists/*
+    echo 'deb [trusted=yes] file:/debs ./' >"$C/etc/apt/sources.list"
+    testsuccess inside apt-get -q -o APT::Sandbox::User=root update
+    READY="$UPPER $INSTALLED"
+    leave
 }
 
 # What README and docs/fleet.md tell the administrator to type.
 repair() {
     inside dpkg --configure -a || true
     inside apt-get -y -o Dpkg::Use-Pty=0 -f install &&
-        inside apt-get -y -o Dpkg::Use-Pty=0 install "/debs/$(dkms_deb "$V2-1")"
+        inside apt-get -y -o Dpkg::Use-Pty=0 install nvidia-p2p-dkms
 }
 # What may be left in the end: the new version and nothing else.
 leftovers() {
@@ -35,16 +47,16 @@ after_cut() { # WHERE
     testequal '' "$(inside dpkg --audit)" "dpkg --audit after $1"
     testsuccess whole "$K" "$V2"
     testequal '' "$(leftovers)" "left after $1"
-    testmatch "$V2-1.*installed" "$(inside dkms status 2>&1 | tr -d '+' | sed "s/p2p2/+p2p2/")" "dkms status after $1"
+    testmatch "${V2//+/\\+}-1.*installed" "$(inside dkms status 2>&1)" "dkms status after $1"
 }
 
 interruption_stories() {
     local total points mode n i hit command
     with_module "$1"
-    fresh cut
-    bring_debs
-    mapfile -t command < <(upgrade_command)
     story "$LABEL: an upgrade under the eye of strace"
+    make_ready
+    to_upgrade cut
+    mapfile -t command < <(upgrade_command)
     testsuccess namespace count "${command[@]}"
     total=$(printf '%s\n' "$OUTPUT" | tail -n 1)
     testsuccess whole "$K" "$V2"
@@ -58,8 +70,7 @@ interruption_stories() {
         n=$((total * i / (points + 1)))
         # Everything at once, as the kernel does when memory is out, and one process alone.
         mode=$(test $((i % 2)) -eq 1 && echo all || echo one)
-        fresh cut
-        bring_debs
+        to_upgrade cut
         mapfile -t command < <(upgrade_command)
         testsuccess namespace "$mode" "$n" "${command[@]}"
         hit=$(printf '%s\n' "$OUTPUT" | grep -m 1 '^change ' || true)
@@ -76,8 +87,7 @@ power_stories() {
     [ -z "$slice" ] || points=1
     story "$LABEL: power loss at $points points of an upgrade, unsynced data is lost"
     if ! [ -e /dev/loop-control ]; then skip "needs loop devices, which this kernel has not"; return 0; fi
-    fresh disk
-    bring_debs
+    to_upgrade disk
     rm "$C/etc/dpkg/dpkg.cfg.d/tests"
     rm -f "$pristine"
     truncate -s 3G "$pristine"

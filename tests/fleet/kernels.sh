@@ -91,14 +91,14 @@ kernels_stories() {
     testequal none "$(version_for $n)" "module of the new kernel"
     testmatch "^\*\*\* nvidia-p2p: kernel $n has no NVIDIA modules: .*another interface" "$(motd)" "login notice"
     testmatch "^$n: .* failed: " "$(inside /usr/lib/nvidia-p2p/modules status)" "status"
-    metrics_name $n
     same_modules
+    metrics_name $n
 
     story "$LABEL: an upgrade of ours does not stumble over that kernel"
     testsuccess apt install "$(dkms_deb "$V2-1")"
+    testmatch "^nvidia-p2p: warning: build for kernel $n failed: .*that kernel has no NVIDIA modules" "$OUTPUT" "what apt shows"
     testsuccess whole "$K" "$V2"
     testequal none "$(version_for $n)" "module of the new kernel"
-    testmatch "^nvidia-p2p: warning: build for kernel $n failed: .*that kernel has no NVIDIA modules" "$OUTPUT" "what apt shows"
     testmatch "kernel $n has no NVIDIA modules" "$(motd)" "login notice"
 
     story "$LABEL: corrected headers bring the module, the notice goes"
@@ -113,8 +113,8 @@ kernels_stories() {
     kernel_is_configured $n
     testmatch "^nvidia-p2p: warning: kernel $n has no NVIDIA modules: .*real-time kernel" "$OUTPUT" "what apt shows"
     testmatch "kernel $n has no NVIDIA modules: .*real-time" "$(motd)" "login notice"
-    metrics_name $n
     same_modules
+    metrics_name $n
 
     story "$LABEL: a kernel that is known to be too new"
     n=100.1-new
@@ -161,17 +161,20 @@ kernels_stories() {
     leave
 }
 
-# The fleet's metrics: p2p-verify on a copy of what it reads of the root.
+# metrics_name KERNEL: the metrics name it, on a machine with GPUs to which the kernels of this root are given.
 metrics_name() {
-    local verify=${P2P_TOOLS:-$P2P_OUT/build/tools}/p2p-verify/p2p-verify
-    if [ ! -x "$verify" ]; then
-        printf 'fleet: %s is not built: the metrics of kernel %s are not looked at\n' "$verify" "$1" | tee -a "$_log"
-        return 0
-    fi
-    # The reader of snapshots wants to be given what a machine has; a root without /sys is one without GPU.
-    "$verify" --level env --root "$C" --json >"$P2P_WORK/verify.json" 2>>"$_log" || true
-    testmatch "no-module-for-kernel" "$(cat "$P2P_WORK/verify.json")" "p2p-verify's finding"
-    testmatch "$1" "$(cat "$P2P_WORK/verify.json")" "the kernel in it"
+    local verify=$P2P_OUT/build/tools/p2p-verify/p2p-verify m=$P2P_WORK/machine
+    story "$LABEL: metrics name kernel $1 before it is booted"
+    if [ ! -x "$verify" ]; then skip "$verify is not built; run ci/test"; return 0; fi
+    rm -rf "$m"
+    mkdir "$m"
+    tar -C "$m" --strip-components=1 -xzf "$P2P_TOP/tests/fixtures/machines/ready.tar.gz"
+    mkdir -p "$m/var/lib/nvidia-p2p/kernels" "$m/lib/modules" "$m/boot"
+    cp -a "$C/lib/modules/$1" "$m/lib/modules/"
+    cp "$C/boot/vmlinuz-$1" "$m/boot/"
+    cp "$C/var/lib/nvidia-p2p/kernels/$1" "$m/var/lib/nvidia-p2p/kernels/"
+    testsuccess "$verify" --level env --root "$m" --prometheus "$P2P_WORK/machine.prom"
+    testmatch "^nvidia_p2p_finding.*id=\"no-module-for-kernel\".*subject=\"$1\"" "$(cat "$P2P_WORK/machine.prom")" "the metrics"
 }
 
 # give_key SUITE: a key of the administrator's, where this dkms takes it from.
