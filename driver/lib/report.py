@@ -105,7 +105,9 @@ def examine(tree, work, logs, git=None, trees=None, steps=("objects", "harness")
             report["steps"].append(p.record(f"modules {kernel}", p.NOT_RUN, 0, "the hooks do not fit"))
     elif steps or kernels:
         def log(step):
-            return os.path.join(logs, step.replace(" ", "-") + ".log")
+            name = os.path.join(logs, step.replace(" ", "-") + ".log")
+            open(name, "w", encoding="utf-8").close()
+            return name
 
         if "harness" in steps:
             report["steps"].append(p.harness(tree, name, log("harness"), build or os.path.join(work, "harness")))

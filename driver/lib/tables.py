@@ -122,7 +122,7 @@ def write(results):
            "Written by `driver/port-table`; do not edit. One command brings it up to date, given a clone of",
            "NVIDIA/open-gpu-kernel-modules (or unpacked releases with `--trees`) and, for the kernels, roots",
            "from `ci/kernel-roots`:", "", "```sh", "driver/port-table --git CLONE --kernels ROOTS", "```", "",
-           "`not run` means just that. Times are seconds on a shared machine of two processors, one job at a",
+           "`not run` means just that. Times are wall-clock seconds on two busy processors, one job at a",
            "time; they compare steps, not releases.", "",
            f"Change {', '.join(sorted({results[v]['change'] + ' (' + results[v]['change_id'] + ')' for v in versions}))}. "
            f"Hooks: {count('hooks')}; the slowest release took {slowest} s for all semantic patches and counts. "
