@@ -15,6 +15,12 @@ toys() {
     toy "$UP" 8 'echo "#error broken on purpose" >>kernel-open/nvidia-uvm.c'
 }
 
+# slow WHAT: a story that the slice leaves out; true if so.
+slow() {
+    [ -n "$slice" ] || return 1
+    skip "compiles $1; run tests/fleet/run without --slice"
+}
+
 # with_module SUITE: BASE and INSTALLED are its root without and with version 1 of our modules.
 with_module() {
     local c=$P2P_WORK/roots/installed-$1/upper
@@ -102,9 +108,11 @@ kernels_stories() {
     testmatch "kernel $n has no NVIDIA modules" "$(motd)" "login notice"
 
     story "$LABEL: corrected headers bring the module, the notice goes"
-    testsuccess apt install "$(headers $n 2)"
-    testsuccess whole $n "$V2"
-    testequal '' "$(motd)" "login notice"
+    if ! slow "once more"; then
+        testsuccess apt install "$(headers $n 2)"
+        testsuccess whole $n "$V2"
+        testequal '' "$(motd)" "login notice"
+    fi
 
     story "$LABEL: a kernel that is excluded"
     n=99.3-rt
@@ -126,21 +134,25 @@ kernels_stories() {
     same_modules
 
     story "$LABEL: the image first, its headers later"
-    n=99.1-fine
-    fresh kernel
-    testsuccess apt install "$(image $n)"
-    testmatch "^nvidia-p2p: warning: no headers of kernel $n; run: apt install linux-headers-$n" "$OUTPUT" "what apt shows"
-    testmatch "kernel $n has no NVIDIA modules: no headers" "$(motd)" "login notice"
-    testsuccess apt install "$(headers $n)"
-    testsuccess whole $n "$V1"
-    testequal '' "$(motd)" "login notice"
+    if ! slow "once more"; then
+        n=99.1-fine
+        fresh kernel
+        testsuccess apt install "$(image $n)"
+        testmatch "^nvidia-p2p: warning: no headers of kernel $n; run: apt install linux-headers-$n" "$OUTPUT" "what apt shows"
+        testmatch "kernel $n has no NVIDIA modules: no headers" "$(motd)" "login notice"
+        testsuccess apt install "$(headers $n)"
+        testsuccess whole $n "$V1"
+        testequal '' "$(motd)" "login notice"
+    fi
 
     story "$LABEL: kernel and module in one run of apt"
-    fresh kernel
-    testsuccess apt install "$(image $n)" "$(headers $n)" "$(dkms_deb "$V2-1")"
-    kernel_is_configured $n
-    testsuccess whole $n "$V2"
-    testsuccess whole "$K" "$V2"
+    if ! slow "twice"; then
+        fresh kernel
+        testsuccess apt install "$(image $n)" "$(headers $n)" "$(dkms_deb "$V2-1")"
+        kernel_is_configured $n
+        testsuccess whole $n "$V2"
+        testsuccess whole "$K" "$V2"
+    fi
 
     story "$LABEL: a broken release keeps the old modules, the way back is one command"
     fresh kernel
@@ -152,12 +164,14 @@ kernels_stories() {
     same_modules
 
     story "$LABEL: roll-back of a good but unwanted release on the host"
-    fresh kernel
-    testsuccess apt install "$(dkms_deb "$V2-1")"
-    testsuccess whole "$K" "$V2"
-    testsuccess apt install "$(dkms_deb "$V1-1")"
-    testsuccess whole "$K" "$V1"
-    same_modules
+    if ! slow "twice"; then
+        fresh kernel
+        testsuccess apt install "$(dkms_deb "$V2-1")"
+        testsuccess whole "$K" "$V2"
+        testsuccess apt install "$(dkms_deb "$V1-1")"
+        testsuccess whole "$K" "$V1"
+        same_modules
+    fi
     leave
 }
 
