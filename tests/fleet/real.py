@@ -69,8 +69,8 @@ class RealHost(simulate.Host):
         out = subprocess.run(["dpkg-query", f"--admindir={CHROOT}/var/lib/dpkg", "-W", "-f", "${Package} ${Version} ${db:Status-Abbrev}\n"],
                              stdout=subprocess.PIPE, text=True, check=True).stdout
         lines = [line.split() for line in out.splitlines() if "nvidia" in line or line.startswith("dkms ")]
-        self.installed = {n: {"Package": n, "Version": v} for n, v, status in lines if status.startswith("ii")}
-        self.odd = [" ".join(x) for x in lines if x[2] not in ("ii", "rc", "un")]
+        self.installed = {n: {"Package": n, "Version": v} for n, v, status in lines if status in ("ii", "hi")}
+        self.odd = [" ".join(x) for x in lines if x[2] not in ("ii", "hi", "rc", "un")]
 
     def prepare(self):
         for archive in self.sees:
