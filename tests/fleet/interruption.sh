@@ -4,6 +4,8 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154
 
+total=0 switch=0
+
 # namespace ARGUMENT...: interrupt.py as process 1 of its own processes, with its own /proc.
 namespace() { unshare --mount --pid --fork --kill-child --mount-proc python3 "$here/interrupt.py" "$@"; }
 upgrade_command() {
@@ -50,24 +52,33 @@ after_cut() { # WHERE
     testmatch "${V2//+/\\+}-1.*installed" "$(inside dkms status 2>&1)" "dkms status after $1"
 }
 
+# point I OF: the first half of the points lies before the modules are switched, where nearly all of the
+# time goes; the other half, and a single one, is after it begins, where the dangerous moments are.
+point() {
+    local half=$(($2 / 2))
+    if [ "$1" -le "$half" ]; then echo $((switch * $1 / (half + 1))); else
+        echo $((switch + (total - switch) * ($1 - half - 1) / ($2 - half) + 2))
+    fi
+}
+
 interruption_stories() {
-    local total points mode n i hit command
+    local points mode n i hit command
     with_module "$1"
     story "$LABEL: an upgrade under the eye of strace"
     make_ready
     to_upgrade cut
     mapfile -t command < <(upgrade_command)
-    testsuccess namespace count "${command[@]}"
-    total=$(printf '%s\n' "$OUTPUT" | tail -n 1)
+    testsuccess namespace count /updates/dkms "${command[@]}"
+    read -r total switch <<<"$(printf '%s\n' "$OUTPUT" | tail -n 1)"
     testsuccess whole "$K" "$V2"
-    testsuccess test "$total" -gt 100
-    printf 'fleet: an upgrade makes %s changes of the file system\n' "$total"
+    testsuccess test "$switch" -gt 100 -a "$switch" -lt "$total"
+    printf 'fleet: an upgrade makes %s changes of the file system, the modules are switched from %s on\n' "$total" "$switch"
 
     points=20
-    [ -z "$slice" ] || points=3
+    [ -z "$slice" ] || points=2
     story "$LABEL: SIGKILL at $points points of an upgrade"
     for i in $(seq "$points"); do
-        n=$((total * i / (points + 1)))
+        n=$(point "$i" "$points")
         # Everything at once, as the kernel does when memory is out, and one process alone.
         mode=$(test $((i % 2)) -eq 1 && echo all || echo one)
         to_upgrade cut
@@ -79,7 +90,7 @@ interruption_stories() {
         printf '  %2d %s %s\n' "$i" "$mode" "$hit"
     done
     leave
-    power_stories "$total"
+    power_stories
 }
 
 power_stories() {
@@ -100,7 +111,7 @@ power_stories() {
     mount -t proc proc "$C/proc"
     leave
     for i in $(seq "$points"); do
-        n=$(($1 * i / (points + 1)))
+        n=$(point "$i" "$points")
         cp --sparse=always "$pristine" "$run"
         mount -o "$options" "$run" "$at"
         mount -t proc proc "$at/proc"
