@@ -123,6 +123,8 @@ def examine(tree, work, logs, git=None, trees=None, steps=("objects", "harness")
         for root, kernel in kernels:
             report["steps"].append(p.compile_modules(changed, root, kernel, log(f"modules {kernel}"), jobs))
         shutil.rmtree(changed, ignore_errors=True)
+    for step in report["steps"]:
+        step["change_id"] = report["hooks_id"] if step["step"] == "hooks" else report["change_id"]
     verdict(report, kernels_decide)
     return report
 

@@ -26,9 +26,11 @@ def cell(result, name, detail=lambda s: f"{s['seconds']} s"):
     found = step(result, name)
     if found is None or found["status"] == p.NOT_RUN:
         return "not run"
+    # Run before an edit of our C files: said, not hidden.
+    when = "" if found["change_id"] in (result["change_id"], result["hooks_id"]) else f" ({found['change_id']})"
     if found["status"] == p.FAILED:
-        return f"**failed**: {found['detail']}"
-    return f"yes, {detail(found)}"
+        return f"**failed**: {found['detail']}{when}"
+    return f"yes, {detail(found)}{when}"
 
 
 def kernel_key(kernel):
@@ -122,8 +124,9 @@ def write(results):
            "Written by `driver/port-table`; do not edit. One command brings it up to date, given a clone of",
            "NVIDIA/open-gpu-kernel-modules (or unpacked releases with `--trees`) and, for the kernels, roots",
            "from `ci/kernel-roots`:", "", "```sh", "driver/port-table --git CLONE --kernels ROOTS", "```", "",
-           "`not run` means just that. Times are wall-clock seconds on two busy processors, one job at a",
-           "time; they compare steps, not releases.", "",
+           "`not run` means just that. A result with an id behind it was run on an earlier state of our C",
+           "files (`driver/src`), all others on the one named below. Times are wall-clock seconds on two busy",
+           "processors, one job at a time; they compare steps, not releases.", "",
            f"Change {', '.join(sorted({results[v]['change'] + ' (' + results[v]['change_id'] + ')' for v in versions}))}. "
            f"Hooks: {count('hooks')}; the slowest release took {slowest} s for all semantic patches and counts. "
            f"Objects: {count('objects')}. Harness: {count('harness')}. Whole RM core: {count('rm core')}.", "",
