@@ -106,7 +106,7 @@ power_stories() {
     # Metadata goes to the disk when somebody syncs, and a rename does not carry the data with it: what a
     # file system may do at worst.
     local options=loop,commit=600,noauto_da_alloc,noatime
-    umount "$C/proc"
+    unmount "$C/proc"
     mkfs.ext4 -q -m 0 -E lazy_itable_init=1,lazy_journal_init=1 -d "$C" "$pristine" >>"$_log" 2>&1 || die 1 "$pristine: mkfs.ext4 failed; see $_log"
     mount -t proc proc "$C/proc"
     leave
@@ -120,15 +120,15 @@ power_stories() {
         testsuccess namespace power "$n" "cp --sparse=always '$run' '$crash'" "${command[@]}"
         hit=$(printf '%s\n' "$OUTPUT" | grep -m 1 '^change ' || true)
         testmatch '^change ' "$hit" "point $n"
-        umount "$at/proc"
-        umount "$at"
+        unmount "$at/proc"
+        unmount "$at"
         # The machine boots: the journal is replayed.
         mount -o "$options" "$crash" "$at"
         mount -t proc proc "$at/proc"
         after_cut "power loss at $hit"
         printf '  %2d power %s\n' "$i" "$hit"
-        umount "$at/proc"
-        umount "$at"
+        unmount "$at/proc"
+        unmount "$at"
     done
     C=''
     rm -f "$pristine" "$run" "$crash"

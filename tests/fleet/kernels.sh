@@ -199,11 +199,11 @@ give_key() {
         -keyout "$C/etc/keys/mok.key" -out "$C/etc/keys/mok.der" 2>>"$_log"
     case $1 in
     bullseye)
-        # 2.8.4 knows no key, but a tool that signs, in the administrator's file for one module.
-        echo 'SIGN_TOOL=/etc/dkms/sign-nvidia-p2p' >"$C/etc/dkms/nvidia-p2p.conf"
+        # 2.8.4 takes no key, but a tool that signs.
+        echo 'NVIDIA_P2P_SIGN_TOOL=/etc/nvidia-p2p/sign' >>"$C/etc/nvidia-p2p/dkms.conf"
         # shellcheck disable=SC2016
-        printf '#!/bin/sh\n"/lib/modules/$1/build/scripts/sign-file" sha512 /etc/keys/mok.key /etc/keys/mok.der "$2"\n' >"$C/etc/dkms/sign-nvidia-p2p"
-        chmod 755 "$C/etc/dkms/sign-nvidia-p2p"
+        printf '#!/bin/sh\n"/lib/modules/$1/build/scripts/sign-file" sha512 /etc/keys/mok.key /etc/keys/mok.der "$2"\n' >"$C/etc/nvidia-p2p/sign"
+        chmod 755 "$C/etc/nvidia-p2p/sign"
         ;;
     *)
         mkdir -p "$C/etc/dkms/framework.conf.d"
@@ -280,10 +280,10 @@ reboot_stories() {
     fresh reboot
     # A machine that runs this kernel with the module in it, as far as the scripts can see.
     mkdir -p "$C/sys/module/nvidia"
-    mv "$C/usr/bin/uname" "$C/usr/bin/uname.real"
+    mv "$C/bin/uname" "$C/bin/uname.real"
     # shellcheck disable=SC2016
-    printf '#!/bin/sh\ncase $* in -r) echo %s ;; *) exec /usr/bin/uname.real "$@" ;; esac\n' "$K" >"$C/usr/bin/uname"
-    chmod 755 "$C/usr/bin/uname"
+    printf '#!/bin/sh\ncase $* in -r) echo %s ;; *) exec /bin/uname.real "$@" ;; esac\n' "$K" >"$C/bin/uname"
+    chmod 755 "$C/bin/uname"
     testsuccess apt install "$(dkms_deb "$V2-1")"
     testmatch "^nvidia-p2p: reboot to load ${V2//+/\\+}-1" "$OUTPUT" "what apt shows"
     testsuccess test -s "$C/run/reboot-required"

@@ -49,8 +49,18 @@ root() {
 }
 leave() {
     [ -n "$C" ] || return 0
-    { umount "$C/proc" && umount "$C"; } || die 1 "$C: cannot be unmounted"
+    unmount "$C/proc"
+    unmount "$C"
     C=''
+}
+# The last process of a root may need a moment to let go of it.
+unmount() {
+    local n
+    for n in $(seq 100); do
+        if umount "$1" 2>/dev/null; then return 0; fi
+        sleep 0.2
+    done
+    die 1 "$1: cannot be unmounted: $(umount "$1" 2>&1; fuser -vm "$1" 2>&1 | tail -n 3 | tr '\n' ' ')"
 }
 
 # inside COMMAND...: run in the current root with a plain environment.
