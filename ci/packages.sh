@@ -13,4 +13,4 @@ PACKAGES_BUILD="$PACKAGES_BUILD clang"
 
 # The suites on top of that.
 PACKAGES_TEST='bc binutils busybox-static cpio file gcc jq kmod libumockdev-dev man-db mmdebstrap openssl ovmf pahole|dwarves
- pciutils procps python3-apt qemu-system-x86 umockdev util-linux zstd'
+ pciutils procps python3-apt python3-jsonschema qemu-system-x86 umockdev util-linux zstd'
