@@ -46,6 +46,19 @@ with_progress() {
     return "$status"
 }
 
+# build_cmake BUILD [CMAKE OPTION...]: configure and compile, logs beside BUILD; what went wrong is shown.
+build_cmake() {
+    local build=$1 logs
+    logs=$(dirname "$1")
+    shift
+    cmake -S "$P2P_TOP" -B "$build" "$@" >"$logs/cmake.log" 2>&1 || { tail -n 20 "$logs/cmake.log" >&2; return 1; }
+    with_progress "$logs/ninja.log" '^\[' "files compiled and linked" ninja -C "$build" ||
+        { grep -E -A12 'FAILED|error:' "$logs/ninja.log" | head -n 40 >&2; return 1; }
+}
+
+# release_row VERSION: its line of driver/releases.tsv, or nothing.
+release_row() { awk -F '\t' -v v="$1" '!/^#/ && $1 == v' "$P2P_TOP/driver/releases.tsv"; }
+
 # URI of the Debian mirror that this machine's apt uses (first enabled deb entry
 # whose path is not a security archive).  On Ubuntu: its own archive.
 apt_mirror() {
@@ -86,7 +99,7 @@ ensure_packages() {
     rm -f "${TMPDIR:-/tmp}/p2p-apt.$$"
 }
 
-# debian_sources SUITE: apt sources of one suite from this machine's own mirror.
+# debian_sources SUITE: apt sources of one suite from this machine's own mirror; X-backports is X and its backports.
 debian_sources() {
     _m=$(apt_mirror) _s=$(apt_security_mirror)
     [ -n "$_m" ] || die 1 "no Debian mirror found in /etc/apt; add one and run apt-get update"
@@ -95,9 +108,12 @@ debian_sources() {
         return 0
         ;;
     esac
-    printf 'deb %s %s main\n' "$_m" "$1"
-    case $1 in sid | experimental) return 0 ;; esac
-    [ -z "$_s" ] || printf 'deb %s %s-security main\n' "$_s" "$1"
+    printf 'deb %s %s main\n' "$_m" "${1%-backports}"
+    case $1 in
+    sid | experimental) return 0 ;;
+    *-backports) printf 'deb %s %s main\n' "$_m" "$1" ;;
+    esac
+    [ -z "$_s" ] || printf 'deb %s %s-security main\n' "$_s" "${1%-backports}"
 }
 
 # make_chroot SUITE DIR [PKG,PKG...]: a minimal Debian root with extra packages; services never start in it.
@@ -108,5 +124,25 @@ make_chroot() {
         --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
         --skip=cleanup/apt/lists \
         --customize-hook='printf "#!/bin/sh\nexit 101\n" >"$1/usr/sbin/policy-rc.d"; chmod 755 "$1/usr/sbin/policy-rc.d"' \
-        "$1" "$2" - || die 1 "mmdebstrap of $1 into $2 failed; see the lines above"
+        "${1%-backports}" "$2" - || die 1 "mmdebstrap of $1 into $2 failed; see the lines above"
+}
+
+# build_root SUITE DIR: such a root with dkms, headers and a compiler, made once and then kept.
+build_root() {
+    [ ! -e "$2/.complete" ] || return 0
+    rm -rf --one-file-system "$2"
+    say "chroot of $1"
+    make_chroot "$1" "$2" dkms,linux-headers-amd64,gcc,make,ca-certificates
+    touch "$2/.complete"
+}
+
+# unmount_below DIR: innermost first.  Status 1 if something stays, through which rm -rf would reach the host.
+unmount_below() {
+    awk -v r="$1/" 'index($2, r) == 1 { print $2 }' /proc/mounts | sort -r | while read -r _m; do
+        umount "$_m" || umount -l "$_m"
+    done
+    if grep -q " $1/" /proc/mounts; then
+        printf '%s: %s still has mounts; kept\n' "${0##*/}" "$1" >&2
+        return 1
+    fi
 }

@@ -10,25 +10,12 @@ declare -A DKMS_OF=([bullseye]='dkms 2.8.4' [bookworm]='dkms 3.0.10' [trixie]='d
 declare -A APT_OF=([bullseye]='apt 2.2' [bookworm]='apt 2.6' [trixie]='apt 3.0')
 C='' UPPER='' DEBS=''
 
-cleanup() {
-    # Innermost first.  A mount that stays would let rm -rf reach what is below it.
-    awk -v r="$P2P_WORK/" 'index($2, r) == 1 { print $2 }' /proc/mounts | sort -r | while read -r m; do
-        umount "$m" || umount -l "$m"
-    done
-    if grep -q " $P2P_WORK/" /proc/mounts; then
-        printf 'fleet: %s still has mounts; kept\n' "$P2P_WORK" >&2
-        P2P_KEEP=1
-    fi
-}
+cleanup() { unmount_below "$P2P_WORK" || P2P_KEEP=1; }
 
-# base SUITE: a root with dkms, headers and a compiler, made once; shared with tests/package by $P2P_CHROOTS.
+# base SUITE: a root with dkms, headers and a compiler; shared with tests/package by $P2P_CHROOTS.
 base() {
     BASE=${P2P_CHROOTS:-$P2P_WORK}/base-$1
-    [ ! -e "$BASE/.complete" ] || return 0
-    rm -rf --one-file-system "$BASE"
-    say "chroot of $1"
-    make_chroot "$1" "$BASE" dkms,linux-headers-amd64,gcc,make,ca-certificates
-    touch "$BASE/.complete"
+    build_root "$1" "$BASE"
 }
 
 # root NAME LOWER...: enter a fresh root C over these folders, the newest first.  What it writes

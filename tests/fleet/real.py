@@ -33,10 +33,9 @@ def build(package):
         os.makedirs(f"{tree}/DEBIAN")
         os.makedirs(pool, exist_ok=True)
         if package["Package"] == "nvidia-p2p-pin":
-            up = package["Version"].split("+")[0]
             os.makedirs(f"{tree}/etc/apt/preferences.d")
             with open(f"{tree}/etc/apt/preferences.d/nvidia-p2p.pref", "w", encoding="utf-8") as f:
-                f.write(simulate.read("debian", "driver", "preferences.in").replace("@UP@", up).replace("@BRANCH@", up.split(".")[0]))
+                f.write(simulate.preferences(package))
             with open(f"{tree}/DEBIAN/conffiles", "w", encoding="utf-8") as f:
                 f.write("/etc/apt/preferences.d/nvidia-p2p.pref\n")
         with open(f"{tree}/DEBIAN/control", "w", encoding="utf-8") as f:

@@ -92,6 +92,12 @@ def ours(branch, up, level=1, drop=None):
     return packages
 
 
+def preferences(pin):
+    """What this version of nvidia-p2p-pin tells apt."""
+    up = pin["Version"].split("+")[0]
+    return read("debian", "driver", "preferences.in").replace("@UP@", up).replace("@BRANCH@", up.split(".")[0])
+
+
 def stanza_text(p, **more):
     fields = {**p, "Architecture": "amd64", "Maintainer": "Tests <tests@example.org>", "Description": "stand-in", **more}
     return "".join(f"{k}: {v}\n" for k, v in fields.items()) + "\n"
@@ -107,6 +113,7 @@ class Host:
         self.archives = {"ubuntu": {}, "p2p": {}, "runfile": {}}
         self.sees = {"ubuntu", "p2p"}
         self.calls = 0
+        self.stale = True  # apt has not read the archives as they are now
         for d in ("lists/partial", "cache/archives/partial", "etc/preferences.d", "etc/apt.conf.d", "etc/trusted.gpg.d", "etc/sources.list.d"):
             os.makedirs(f"{folder}/{d}")
         for a in self.archives:
@@ -117,13 +124,14 @@ class Host:
             f.write(f'''Dir::State "{folder}"; Dir::State::status "{folder}/status"; Dir::Cache "{folder}/cache";
 Dir::Etc "{folder}/etc"; Dir::Log "{folder}"; APT::Architecture "amd64"; APT::Architectures "amd64";
 APT::Sandbox::User "root"; Acquire::Languages "none"; APT::Install-Recommends "true"; Debug::NoLocking "true";
-Dir::Cache::srcpkgcache "";
+Dir::Cache::srcpkgcache ""; Dir::Cache::pkgcache "";
 ''')
         # What every host has, so that nothing else stands in the way.
         for name in ("dkms", "kmod", "linux-headers-amd64", "nvidia-p2p-tools"):
             self.installed[name] = {"Package": name, "Version": "99"}
 
     def publish(self, archive, packages, keep_old):
+        self.stale = True
         for name, p in packages.items():
             # The component is the prefix of the section, as for the real archive.
             shelf = self.archives["runfile" if archive == "p2p" and "-runfile/" in p["Section"] else archive]
@@ -134,11 +142,20 @@ Dir::Cache::srcpkgcache "";
             versions[p["Version"]] = p
 
     def prepare(self):
+        self.write_state()
+        if self.stale:
+            self.update()
+            self.stale = False
+
+    def update(self):
         for archive, shelf in self.archives.items():
             with open(f"{self.dir}/{archive}/Packages", "w", encoding="utf-8") as f:
                 for name, versions in shelf.items() if archive in self.sees else ():
                     for v, p in versions.items():
                         f.write(stanza_text(p, Filename=f"./{name}_{v}.deb", Size="1", SHA256="0" * 64))
+        self.apt("-qq", "update")
+
+    def write_state(self):
         with open(f"{self.dir}/status", "w", encoding="utf-8") as f:
             f.writelines(stanza_text(p, Status="install ok installed") for p in self.installed.values())
         with open(f"{self.dir}/extended_states", "w", encoding="utf-8") as f:
@@ -147,13 +164,10 @@ Dir::Cache::srcpkgcache "";
         pin = self.installed.get("nvidia-p2p-pin")
         prefs = f"{self.dir}/etc/preferences.d/nvidia-p2p.pref"
         if pin and self.pin:
-            up = pin["Version"].split("+")[0]
-            text = read("debian", "driver", "preferences.in").replace("@UP@", up).replace("@BRANCH@", up.split(".")[0])
             with open(prefs, "w", encoding="utf-8") as f:
-                f.write(text)
+                f.write(preferences(pin))
         elif os.path.exists(prefs):
             os.unlink(prefs)
-        self.apt("-qq", "update")
 
     def apt(self, *arguments):
         self.calls += 1
@@ -203,7 +217,7 @@ Dir::Cache::srcpkgcache "";
         if module is None:
             return "nvidia-p2p-dkms is gone"
         for name in self.installed:
-            if re.fullmatch(rf"(lib)?nvidia-(dkms|kernel-source)-{branch}(-open)?", name) and "dkms" in name:
+            if re.fullmatch(rf"nvidia-dkms-{branch}(-open)?", name):
                 return f"{name} is back"
         for part in USERLAND:
             if self.release(f"{part}-{branch}") != module:

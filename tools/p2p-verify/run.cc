@@ -54,6 +54,11 @@ constexpr double kEnvTimeout = 10;
 constexpr double kAskAgain = 0.5;
 constexpr double kLetFinish = 4;
 
+// Does another program compute on this GPU of the machine?
+bool computes(const Facts& facts, const GpuInfo& g) {
+    return facts.gpu(g.bdf) != nullptr && g.compute_processes > 0;
+}
+
 // This machine, a folder or a snapshot, as level env sees it.
 class Machine {
   public:
@@ -78,9 +83,7 @@ class Machine {
     // The driver takes the context of a program that has ended down a little later: who looks
     // at once after it sees a GPU at work.  Asks again, for up to `seconds`.
     void letFinish(double seconds) {
-        const auto busy = [&](const GpuInfo& g) {
-            return facts.gpu(g.bdf) != nullptr && g.compute_processes > 0;
-        };
+        const auto busy = [&](const GpuInfo& g) { return computes(facts, g); };
         if (snapshot_ || !asked) return;
         for (double waited = 0; waited < seconds; waited += kAskAgain) {
             if (std::none_of(env.gpus.begin(), env.gpus.end(), busy)) return;
@@ -196,7 +199,7 @@ std::vector<Finding> withheld(const Facts& facts, const GpuRun& env) {
                  "Stop them, or choose free GPUs with --gpus, or use --force.",
                  {}};
     for (const GpuInfo& g : env.gpus)
-        if (facts.gpu(g.bdf) != nullptr && g.compute_processes > 0)
+        if (computes(facts, g))
             busy.evidence.push_back(
                 {"NVML compute processes of " + g.bdf, std::to_string(g.compute_processes)});
     if (!busy.evidence.empty()) out.push_back(busy);
@@ -290,8 +293,10 @@ int run(const Options& o) {
     std::vector<Finding> extra;
     GpuRun data;
     if (o.level != "env") {
-        if (!o.force) machine.letFinish(kLetFinish);
-        if (!o.force) extra = withheld(machine.facts, machine.env);
+        if (!o.force) {
+            machine.letFinish(kLetFinish);
+            extra = withheld(machine.facts, machine.env);
+        }
         if (extra.empty()) {
             data = moveData(machine.facts, o);
             run = &data;

@@ -26,6 +26,15 @@ keep_state() {
     done
 }
 
+# keep_built ROOT DIR: what DKMS made there, with the package's own record of it.
+keep_built() {
+    mkdir -p "$2"
+    (cd "$1" && find var/lib/dkms/nvidia-p2p var/lib/nvidia-p2p/built -print0 | cpio --quiet -0 -pdm "$2")
+}
+
+# packages_sum: what the states of $debs depend on; tests/package leaves states under the same sum.
+packages_sum() { cat "$debs"/nvidia-p2p-dkms_*.deb "$debs"/nvidia-p2p-runfile_*.deb | sha256sum | cut -d' ' -f1; }
+
 # install_packages ROOT LOG: the driver's packages into a root with apt, as an administrator does.
 # Status as apt-get's.
 install_packages() {
@@ -53,7 +62,7 @@ in_root() {
 # made.  Done again only when the packages or the kernel change.
 package_states() {
     local dir=$1 root sum suite
-    sum=$(cat "$debs"/nvidia-p2p-dkms_*.deb "$debs"/nvidia-p2p-runfile_*.deb | sha256sum | cut -d' ' -f1)
+    sum=$(packages_sum)
     [ "$(cat "$dir/sum" 2>/dev/null)" != "$sum" ] || return 0
     [ "$(id -u)" -eq 0 ] || die 1 "installing packages in a root of its own needs root; give --modules DIR instead"
     root=$P2P_WORK/root
@@ -65,8 +74,7 @@ package_states() {
     install_packages "$root" "$dir/log" ||
         die 1 "apt-get install of the packages failed; see $dir/log: $(grep -m 1 -E 'error|^E:' "$dir/log")"
     keep_state "$root" "$dir/installed"
-    mkdir -p "$dir/built"
-    (cd "$root" && find var/lib/dkms/nvidia-p2p var/lib/nvidia-p2p/built -print0 | cpio --quiet -0 -pdm "$dir/built")
+    keep_built "$root" "$dir/built"
     in_root "$root" 'apt-get purge -y nvidia-p2p-dkms' >>"$dir/log" 2>&1 ||
         die 1 "apt-get purge of nvidia-p2p-dkms failed; see $dir/log"
     keep_state "$root" "$dir/removed"
