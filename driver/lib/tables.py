@@ -10,6 +10,7 @@ import report as r
 import tree as t
 
 DOC = os.path.join(t.DRIVER, "..", "docs", "porting-table.md")
+KEPT = "results.tsv"
 
 
 def _write(path, lines):
@@ -105,8 +106,53 @@ def write_fingerprints(found):
     _write(os.path.join(c.HOOKS, "fingerprints.tsv"), lines)
 
 
+def read_kept():
+    """{release: result} of results.tsv: what earlier runs, on any machine, have found.
+
+    Left out is what was judged by other hooks than those of now.
+    """
+    if not os.path.exists(os.path.join(t.DRIVER, KEPT)):
+        return {}
+    found, now, listed = {}, p.identity(sources=False), t.releases()
+    for row in t.read_table(KEPT):
+        if row["release"] not in listed:
+            continue
+        family = listed[row["release"]]["family"]
+        result = found.setdefault(row["release"], {
+            "schema": r.SCHEMA, "release": row["release"], "change": f"p2p{t.p2p_level()}", "change_id": p.identity(),
+            "hooks_id": now, "listed": True, "steps": [], "content": "not compared", "fingerprints": [],
+            "family": {"name": family, "nearest": family, "proposed": False, "reason": "listed in releases.tsv"}})
+        detail = "" if row["detail"] == "-" else row["detail"]
+        result["steps"].append({**p.record(row["step"], row["status"], float(row["seconds"]), detail),
+                                "change_id": row["change_id"]})
+    fresh = {}
+    for release, result in found.items():
+        hooks = step(result, "hooks")
+        if hooks and hooks["change_id"] == now:
+            r.verdict(result, kernels_decide=False)
+            fresh[release] = result
+    return fresh
+
+
+def write_kept(results):
+    lines = ["# What `driver/port-table` has found, a row for each release and step that was run: the source of",
+             "# docs/porting-table.md, so that another machine goes on where this one stopped.  change_id names",
+             "# the state of hooks and families (step hooks) or of these and our C files (all others).  Tab-separated.",
+             "#release\tstep\tstatus\tseconds\tchange_id\tdetail"]
+    for release in sorted(results, key=p.order):
+        result = results[release]
+        # Other content than the pinned is nothing to go on from.
+        if not result["listed"] or result["content"] == "differs":
+            continue
+        lines += ["\t".join((release, s["step"], s["status"], str(s["seconds"]), s["change_id"],
+                             re.sub(r"\s+", " ", s["detail"]) or "-"))
+                  for s in sorted(result["steps"], key=lambda s: s["step"]) if s["status"] != p.NOT_RUN]
+    _write(os.path.join(t.DRIVER, KEPT), lines)
+
+
 def write(results):
-    """docs/porting-table.md and the two tables of driver/."""
+    """docs/porting-table.md and the tables of driver/."""
+    write_kept(results)
     write_fingerprints({version: result["fingerprints"] for version, result in results.items()})
     write_kernels(results)
     versions = sorted(results, key=p.order)
