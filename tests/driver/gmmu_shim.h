@@ -15,7 +15,7 @@ unsigned long long gmmuShimEncode(int aperture, unsigned long long address, int 
 int gmmuShimField(int aperture);
 
 /* Constants of the release that rm_stub.h repeats: NULL, or the first that differs. */
-const char *gmmuShimConstants(void);
+const char* gmmuShimConstants(void);
 
 #ifdef __cplusplus
 }

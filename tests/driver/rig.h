@@ -73,7 +73,9 @@ struct Gpu {
         bus.bar1[0].staticBar1.pDmaMemDesc = &dma;
         bus.bar1[0].staticBar1.size = 24 * GiB;
     }
-    void attach() { nvp2pAttach(&gpu, &bus); }
+    void attach() {
+        nvp2pAttach(&gpu, &bus);
+    }
 };
 
 // Up to four GPUs; the stub globals are back at their defaults for each test.
@@ -94,11 +96,10 @@ struct Machine {
         stubDmaSize = 24 * GiB;
     }
     ~Machine() {
-        for (auto &gpu : stubGpu)
-            gpu = nullptr;
+        for (auto& gpu : stubGpu) gpu = nullptr;
     }
-    Machine(const Machine &) = delete;
-    Machine &operator=(const Machine &) = delete;
+    Machine(const Machine&) = delete;
+    Machine& operator=(const Machine&) = delete;
 };
 
 // All GPUs opted in, with windows.

@@ -10,10 +10,9 @@
 #define NV2080_CTRL_MC_ARCH_INFO_ARCHITECTURE_GA100 0x170u
 #define NV2080_CTRL_MC_ARCH_INFO_ARCHITECTURE_GH100 0x180u
 #define NV2080_CTRL_MC_ARCH_INFO_ARCHITECTURE_AD100 0x190u
-#define UVM_STUB_PROCESSORS                         4
+#define UVM_STUB_PROCESSORS 4
 
-typedef enum
-{
+typedef enum {
     UVM_APERTURE_PEER_0,
     UVM_APERTURE_PEER_7 = 7,
     UVM_APERTURE_PEER_MAX,
@@ -21,28 +20,22 @@ typedef enum
     UVM_APERTURE_VID
 } uvm_aperture_t;
 
-typedef struct
-{
+typedef struct {
     int val;
 } uvm_processor_id_t;
-typedef struct
-{
+typedef struct {
     uint32_t bits;
 } uvm_processor_mask_t;
-typedef struct
-{
-    struct
-    {
+typedef struct {
+    struct {
         uint32_t gpuArch;
     } rm_info;
 } uvm_parent_gpu_t;
-typedef struct
-{
+typedef struct {
     uvm_processor_id_t id;
-    uvm_parent_gpu_t  *parent;
+    uvm_parent_gpu_t* parent;
 } uvm_gpu_t;
-typedef struct
-{
+typedef struct {
     uvm_processor_mask_t can_access[UVM_STUB_PROCESSORS], accessible_from[UVM_STUB_PROCESSORS],
         can_copy_from[UVM_STUB_PROCESSORS], has_native_atomics[UVM_STUB_PROCESSORS];
 } uvm_va_space_t;
@@ -50,18 +43,14 @@ typedef struct
 /* Peer id that RM gave, by local and remote processor; UVM keeps eight bits. */
 extern uint8_t uvmStubPeerId[UVM_STUB_PROCESSORS][UVM_STUB_PROCESSORS];
 
-static inline int uvm_id_value(uvm_processor_id_t id)
-{
+static inline int uvm_id_value(uvm_processor_id_t id) {
     return id.val;
 }
-static inline void uvm_processor_mask_clear(uvm_processor_mask_t *mask, uvm_processor_id_t id)
-{
+static inline void uvm_processor_mask_clear(uvm_processor_mask_t* mask, uvm_processor_id_t id) {
     mask->bits &= ~(1u << id.val);
 }
-static inline uvm_aperture_t uvm_gpu_peer_aperture(uvm_gpu_t *local, uvm_gpu_t *remote)
-{
-    if (local->parent == remote->parent)
-        return UVM_APERTURE_VID;
+static inline uvm_aperture_t uvm_gpu_peer_aperture(uvm_gpu_t* local, uvm_gpu_t* remote) {
+    if (local->parent == remote->parent) return UVM_APERTURE_VID;
     return (uvm_aperture_t)(UVM_APERTURE_PEER_0 + uvmStubPeerId[local->id.val][remote->id.val]);
 }
 #endif
