@@ -78,7 +78,9 @@ ManPage manPage() {
         {"EXIT STATUS",
          "0\tDone, or nothing to do.\n"
          "1\tRefused: another file, or the file itself, stands against it; nothing was changed.\n"
-         "64\tThe command line is wrong; one line on standard error says how.\n"
+         "64\tThe command line is wrong, or names a snapshot that cannot be read; one line on "
+         "standard "
+         "error says how.\n"
          "70\tInternal error, or a file could not be written.\n"},
         {"FILES",
          "/etc/modprobe.d/nvidia-p2p.conf\tThe options.\n"

@@ -30,13 +30,7 @@ struct Line {
 std::vector<Line> split(const std::string& text) {
     std::vector<Line> all;
     std::string raw, joined;
-    for (const std::string& l : parse::lines(text)) {
-        raw += l + "\n";
-        if (!l.empty() && l.back() == '\\') {
-            joined += l.substr(0, l.size() - 1) + " ";
-            continue;
-        }
-        joined += l;
+    const auto end = [&] {
         Line line;
         line.text = raw;
         const std::string clean = parse::trim(joined);
@@ -48,8 +42,21 @@ std::vector<Line> split(const std::string& text) {
         all.push_back(std::move(line));
         raw.clear();
         joined.clear();
+    };
+    for (const std::string& l : parse::lines(text)) {
+        raw += l + "\n";
+        if (!l.empty() && l.back() == '\\') {
+            joined += l.substr(0, l.size() - 1) + " ";
+            continue;
+        }
+        joined += l;
+        end();
     }
-    if (!raw.empty()) all.push_back({raw, false, {}});
+    if (!raw.empty()) {
+        // A backslash before the end of the file would swallow what is put after it.
+        raw.replace(raw.size() - 2, 1, "");
+        end();
+    }
     return all;
 }
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -17,6 +18,7 @@
 #include "lib/facts/snapshot.h"
 #include "lib/gpu/run.h"
 #include "lib/rules/rules.h"
+#include "lib/util/verdict.h"
 #include "p2p-bar1/app.h"
 #include "p2p-bar1/edit.h"
 
@@ -93,10 +95,16 @@ int listJson(const Facts& facts, const std::vector<Finding>& findings) {
 }
 
 int list(const Options& o) {
-    const Snapshot snapshot(o.root);
-    p2p::Options where;
-    where.root = snapshot.root();
-    const Facts facts = collect(where);
+    std::unique_ptr<Snapshot> snapshot;
+    Facts facts;
+    try {
+        snapshot = std::make_unique<Snapshot>(o.root);
+        p2p::Options where;
+        where.root = snapshot->root();
+        facts = collect(where);
+    } catch (const std::runtime_error& e) {  // its text names the file and the reason
+        throw Failure(e.what(), kExitUsage);
+    }
     const auto findings = assess(facts);
     if (o.json) return listJson(facts, findings);
     if (facts.gpus.empty()) {
@@ -140,7 +148,7 @@ int list(const Options& o) {
 }
 
 [[noreturn]] void fail(const std::string& path, const std::string& todo) {
-    throw std::runtime_error(path + ": " + std::strerror(errno) + "; " + todo);
+    throw Failure(path + ": " + std::strerror(errno) + "; " + todo, kExitInternal);
 }
 
 std::string readFile(const std::string& path, bool& exists) {
@@ -153,7 +161,7 @@ std::string readFile(const std::string& path, bool& exists) {
     exists = true;
     // Replacing a link would cut it off from the file that somebody keeps elsewhere.
     if (!S_ISREG(st.st_mode))
-        throw std::runtime_error(path + ": not a regular file; edit what it leads to by hand");
+        throw Failure(path + ": not a regular file; edit what it leads to by hand", kExitInternal);
     std::ifstream in(path, std::ios::binary);
     std::ostringstream all;
     all << in.rdbuf();
@@ -166,7 +174,7 @@ void writeFile(const std::string& path, const std::string& text) {
     const std::string part = path + ".p2p-new";
     const int fd =
         ::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (fd < 0) fail(part, "run it as root");
+    if (fd < 0) fail(part, errno == ELOOP ? "a link was put there; remove it" : "run it as root");
     std::size_t done = 0;
     bool ok = ::fchmod(fd, 0644) == 0;
     while (ok && done < text.size()) {
@@ -234,7 +242,7 @@ int change(const Options& o) {
     const std::string old = readFile(path, exists);
     const Edit e = edit(old, request, facts.options);
     if (!e.refused.empty()) {
-        std::cerr << "p2p-bar1: " << e.refused << "\n";
+        std::cerr << "p2p-bar1: error: " << e.refused << "\n";
         return kExitRefused;
     }
     for (const std::string& n : e.notes) std::cout << "Note: " << n << ".\n";

@@ -86,3 +86,11 @@ BOOST_AUTO_TEST_CASE(a_later_file_is_named_and_nothing_changes) {
         read("/etc/modprobe.d/zz.conf", "options nvidia NVreg_RegistryDwords=\"NvP2pBar1=1\"\n");
     BOOST_TEST(edit("", {true, ""}, fine).refused.empty());
 }
+
+BOOST_AUTO_TEST_CASE(a_backslash_before_the_end_swallows_nothing) {
+    const std::string on = kOn;
+    BOOST_TEST(edit("# mine \\\n", {true, ""}, {}).text == "# mine \n" + on);
+    BOOST_TEST(edit("# mine \\", {true, ""}, {}).text == "# mine \n" + on);
+    BOOST_TEST(edit("options nvidia NVreg_EnableResizableBar=0 \\\n", {true, ""}, {}).text == on);
+    BOOST_TEST(edit("options other a=1 \\\n", {true, ""}, {}).text == "options other a=1 \n" + on);
+}
