@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <stdexcept>
 
+#include "lib/cli/cli.h"
 #include "lib/facts/path.h"
 #include "lib/gpu/progress_line.h"
 #include "lib/gpu/run.h"
@@ -41,8 +41,9 @@ void writeFile(const std::string& path, const std::string& text) {
     f << text;
     f.close();
     if (!f)
-        throw std::runtime_error(
-            fmt::format("{}: cannot write: {}; choose another file", path, std::strerror(errno)));
+        throw Failure(
+            fmt::format("{}: cannot write: {}; choose another file", path, std::strerror(errno)),
+            kExitInternal);
 }
 
 }  // namespace
@@ -92,13 +93,14 @@ int run(const Options& options) {
     const GpuRun result = runGpu(o);
     o.progress = nullptr;  // clears its line before anything is written
     const Judged judged = judge(result, options.min_share);
-    if (!options.html.empty()) writeFile(options.html, toHtml(result, judged));
     const std::string text = options.json  ? toJson(result, judged)
                              : options.csv ? toCsv(result)
                                            : toText(result, judged);
     std::fwrite(text.data(), 1, text.size(), stdout);
     if (options.csv && !judged.reason.empty())
         std::fprintf(stderr, "p2p-bench: %s\n", judged.reason.c_str());
+    // Last: when the file cannot be written, what was measured has been shown.
+    if (!options.html.empty()) writeFile(options.html, toHtml(result, judged));
     return static_cast<int>(judged.verdict);
 }
 

@@ -27,7 +27,7 @@ std::string toJson(const GpuRun& run, const Judged& judged);
 std::string toCsv(const GpuRun& run);  // RFC 4180
 std::string toHtml(const GpuRun& run, const Judged& judged);
 
-// Measures, writes what was asked for, returns the exit status.  Throws std::runtime_error (one
+// Measures, writes what was asked for, returns the exit status.  Throws Failure (one
 // line) when a file cannot be written.
 int run(const Options& options);
 
