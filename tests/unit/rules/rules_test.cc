@@ -468,3 +468,29 @@ BOOST_AUTO_TEST_CASE(version_mismatch_from_the_libraries_themselves) {
         BOOST_TEST(verdictName(verdictOf(all)) == "unavailable");
     }
 }
+
+BOOST_AUTO_TEST_CASE(of_a_gpu_that_is_set_aside_only_that_is_said) {
+    for (const char* driver : {"vfio-pci", "pci-stub"}) {
+        Facts f = good();
+        Gpu& g = f.gpus[1];
+        g.driver = is(std::string(driver));
+        g.bar1 = is(PciRegion{1, 1, 256 * kMiB, 0, true, true});
+        g.bar1_max_bytes = none<std::uint64_t>(kNeedsRoot);
+        g.link = is(PcieLink{2.5, 1});
+        g.aer = is(std::map<std::string, std::uint64_t>{{"TOTAL_ERR_COR", 1000}});
+        // Its own 256 MiB and the 32 GiB of the other fit; twice 32 GiB would not.
+        f.host_windows = is(std::vector<HostWindow>{{"0000:00", 0x8000000000, 40 * kGiB}});
+        f.gpus[0].bar1 = is(PciRegion{1, 1, 256 * kMiB, 0, true, true});
+        const auto all = assess(f);
+        for (const Finding& x : all)
+            if (x.subject == B) BOOST_TEST(x.id == "vfio-bound");
+        BOOST_TEST((find(all, "vfio-bound") != nullptr));
+        BOOST_TEST((find(all, "one-gpu") != nullptr));
+        BOOST_TEST((find(all, "unread") == nullptr));
+        BOOST_TEST((find(all, "mmio-window-too-small") == nullptr));
+        BOOST_TEST((find(all, "rebar-off") != nullptr));
+        // With nothing in the way of the GPU that is left, one is too few to tell.
+        f.gpus[0].bar1 = good().gpus[0].bar1;
+        BOOST_TEST(verdictName(verdictOf(assess(f))) == "inconclusive");
+    }
+}

@@ -88,7 +88,7 @@ const std::string* noSpaceLine(const Facts& f, const Gpu& g) {
 
 Bar1 bar1Of(const Facts& f, const GpuRun* run, const Gpu& g) {
     Bar1 b;
-    if (!g.bar1) return b;  // said by the rule on unread facts
+    if (!g.bar1 || setAside(g)) return b;  // said by the rules on unread facts and set-aside GPUs
     b.now = g.bar1->bytes;
     b.max = g.bar1_max_bytes.valueOr(0);
     b.memory = memoryOf(g, run).valueOr(0);
@@ -102,8 +102,9 @@ Bar1 bar1Of(const Facts& f, const GpuRun* run, const Gpu& g) {
         for (const Gpu& o : f.gpus) {
             if (o.root_bus != g.root_bus) continue;
             const auto memory = memoryOf(o, run).valueOr(0);
-            const auto want =
-                wantedSize(o, memory ? bar1Needed(memory, generationOf(o.device)) : UINT64_MAX);
+            const auto needed = memory ? bar1Needed(memory, generationOf(o.device)) : UINT64_MAX;
+            // One that is set aside keeps what it has.
+            const auto want = setAside(o) ? 0 : wantedSize(o, needed);
             b.window_needed += std::max(want, o.bar1 ? o.bar1->bytes : 0);
         }
     }
@@ -300,7 +301,7 @@ Findings nouveauBound(const Facts& f, const GpuRun*) {
 Findings vfioBound(const Facts& f, const GpuRun*) {
     Findings all;
     for (const Gpu& g : f.gpus) {
-        if (!g.driver || (*g.driver != "vfio-pci" && *g.driver != "pci-stub")) continue;
+        if (!setAside(g)) continue;
         Finding x;
         x.id = "vfio-bound";
         x.severity = Severity::Info;
@@ -403,6 +404,7 @@ Findings acsRedirect(const Facts& f, const GpuRun*) {
 Findings linkDegraded(const Facts& f, const GpuRun*) {
     Findings all;
     for (const Gpu& g : f.gpus) {
+        if (setAside(g)) continue;
         // Width, and what the port above can do at all.  Speed at rest says nothing.
         const int most = g.link_max ? g.link_max->width : 0;
         if (most == 0) continue;
@@ -437,6 +439,7 @@ Findings linkDegraded(const Facts& f, const GpuRun*) {
 Findings linkIdle(const Facts& f, const GpuRun*) {
     Findings all;
     for (const Gpu& g : f.gpus) {
+        if (setAside(g)) continue;
         if (!g.link || !g.link_max || g.link->gts <= 0 || g.link->gts >= g.link_max->gts) continue;
         Finding x;
         x.id = "link-idle-speed";
@@ -457,6 +460,7 @@ Findings linkIdle(const Facts& f, const GpuRun*) {
 Findings linkErrors(const Facts& f, const GpuRun*) {
     Findings all;
     for (const Gpu& g : f.gpus) {
+        if (setAside(g)) continue;
         if (!g.aer) continue;
         auto total = g.aer->find("TOTAL_ERR_COR");
         // A few at power-up are usual.
@@ -624,6 +628,7 @@ Findings unreadFacts(const Facts& f, const GpuRun*) {
         evidence.push_back(unreadEvidence(fact));
     };
     for (const Gpu& g : f.gpus) {
+        if (setAside(g)) continue;
         note(g.bar1, "BAR1");
         // Only where the answer would matter.
         const auto memory = g.vram_bytes.valueOr(0);

@@ -32,6 +32,10 @@ bool takenByOther(const Gpu& g) {
     return g.driver && *g.driver != "nvidia";
 }
 
+bool setAside(const Gpu& g) {
+    return g.driver && (*g.driver == "vfio-pci" || *g.driver == "pci-stub");
+}
+
 std::vector<const Gpu*> usableGpus(const Facts& f) {
     std::vector<const Gpu*> all;
     for (const Gpu& g : f.gpus)

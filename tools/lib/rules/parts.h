@@ -32,6 +32,8 @@ Evidence evidence(const Sourced<std::string>& s);
 // GPUs that the nvidia driver has or could have: not given to a guest, not held by another driver.
 std::vector<const Gpu*> usableGpus(const Facts& f);
 bool takenByOther(const Gpu& g);
+// Bound to vfio-pci or pci-stub, for a virtual machine: what it is like is no matter here.
+bool setAside(const Gpu& g);
 
 // NVIDIA's generations by device id, as the driver's own tables group them.
 enum class Generation { Older, Turing, Ampere, Hopper, Ada, Blackwell };
