@@ -12,5 +12,5 @@ PACKAGES_BUILD='apt-utils ca-certificates clang-format cmake coccinelle curl deb
 PACKAGES_BUILD="$PACKAGES_BUILD clang"
 
 # The suites on top of that.
-PACKAGES_TEST='bc binutils busybox-static cpio file gcc jq kmod libumockdev-dev man-db mmdebstrap openssl ovmf pahole|dwarves
- pciutils procps python3-apt python3-jsonschema qemu-system-x86 umockdev util-linux zstd'
+PACKAGES_TEST='bc binutils busybox-static cpio e2fsprogs file gcc jq kmod libumockdev-dev man-db mmdebstrap openssl ovmf pahole|dwarves
+ pciutils procps python3-apt python3-jsonschema qemu-system-x86 strace umockdev util-linux zstd'
