@@ -50,19 +50,28 @@ GpuRun askNvml(double timeout_s) {
 }
 
 // Seconds.
-constexpr double kEnvTimeout = 10;
+// Starting eight GPUs whose driver keeps none started takes longer than 10 s.
+constexpr double kEnvTimeout = 30;
 constexpr double kAskAgain = 0.5;
 constexpr double kLetFinish = 4;
 
-// Does another program compute on this GPU of the machine?
-bool computes(const Facts& facts, const GpuInfo& g) {
-    return facts.gpu(g.bdf) != nullptr && g.compute_processes > 0;
+// A GPU that data can be moved on: the driver's, as far as can be seen.
+bool testable(const Gpu& g) {
+    return !g.driver || *g.driver == "nvidia";
 }
 
-// This machine, a folder or a snapshot, as level env sees it.
+// Does another program compute on this GPU of the machine?
+bool computes(const Facts& facts, const GpuInfo& g) {
+    const Gpu* gpu = facts.gpu(g.bdf);
+    return gpu != nullptr && testable(*gpu) && g.compute_processes > 0;
+}
+
+// This machine, a folder or a snapshot, as level env sees it.  `live`: the GPUs are this machine's,
+// whatever the folder.
 class Machine {
   public:
-    explicit Machine(const std::string& root, double timeout_s = kEnvTimeout) {
+    explicit Machine(const std::string& root, double timeout_s = kEnvTimeout, bool live = false)
+        : live_(live || root.empty()) {
         try {
             if (!root.empty()) snapshot_ = std::make_unique<Snapshot>(root);
             p2p::Options where;
@@ -71,7 +80,7 @@ class Machine {
         } catch (const std::runtime_error& e) {  // its text names the file and the reason
             throw Failure(e.what(), kExitUsage);
         }
-        if (snapshot_) {
+        if (!live_) {
             const std::string text = snapshot_->extra(kRunFile);
             asked = !text.empty();
             if (asked) env = runFromSnapshot(text);
@@ -84,7 +93,7 @@ class Machine {
     // at once after it sees a GPU at work.  Asks again, for up to `seconds`.
     void letFinish(double seconds) {
         const auto busy = [&](const GpuInfo& g) { return computes(facts, g); };
-        if (snapshot_ || !asked) return;
+        if (!live_ || !asked) return;
         for (double waited = 0; waited < seconds; waited += kAskAgain) {
             if (std::none_of(env.gpus.begin(), env.gpus.end(), busy)) return;
             std::this_thread::sleep_for(std::chrono::duration<double>(kAskAgain));
@@ -101,6 +110,7 @@ class Machine {
     bool asked = false;
 
   private:
+    bool live_;
     std::unique_ptr<Snapshot> snapshot_;
 };
 
@@ -187,7 +197,7 @@ std::vector<Finding> withheld(const Facts& facts, const GpuRun& env) {
         "risk with --force.",
         {}};
     for (const Gpu& g : facts.gpus)
-        if (g.iommu_type && g.iommu_type->rfind("DMA", 0) == 0)
+        if (testable(g) && g.iommu_type && g.iommu_type->rfind("DMA", 0) == 0)
             translating.evidence.push_back({g.iommu_type.path, *g.iommu_type});
     if (!translating.evidence.empty()) out.push_back(translating);
     Finding busy{"data-test-withheld",
@@ -210,7 +220,9 @@ GpuRun moveData(const Facts& facts, const Options& o) {
     GpuOptions g;
     g.level = o.level == "full" ? GpuLevel::Full : GpuLevel::Data;
     for (const Gpu& gpu : facts.gpus)
-        if (!gpu.driver || *gpu.driver == "nvidia") g.bdfs.push_back(gpu.bdf);
+        if (testable(gpu)) g.bdfs.push_back(gpu.bdf);
+    // CUDA may offer some of the machine's GPUs; those that were named have to be there.
+    g.all_needed = !o.gpus.empty();
     const double n = static_cast<double>(g.bdfs.size());
     g.timeout_s = o.timeout_s > 0 ? o.timeout_s : 60 + 15 * n * (n - 1);
     g.init_timeout_s = std::min(g.init_timeout_s, g.timeout_s);
@@ -287,7 +299,7 @@ int run(const Options& o) {
     if (o.explain) return explain(o.explain_id, o.root);
     if (o.gather) return gatherTo(o.gather_file, o.root);
     check(o);
-    Machine machine(o.root, o.timeout_s > 0 ? std::min(o.timeout_s, kEnvTimeout) : kEnvTimeout);
+    Machine machine(o.root, o.timeout_s > 0 ? o.timeout_s : kEnvTimeout, o.level != "env");
     choose(machine.facts, o.gpus);
     const GpuRun* run = machine.run();
     std::vector<Finding> extra;
@@ -297,7 +309,9 @@ int run(const Options& o) {
             machine.letFinish(kLetFinish);
             extra = withheld(machine.facts, machine.env);
         }
-        if (extra.empty()) {
+        // An empty choice would mean all that CUDA offers; assess() says why there is none.
+        const auto& gpus = machine.facts.gpus;
+        if (extra.empty() && std::any_of(gpus.begin(), gpus.end(), testable)) {
             data = moveData(machine.facts, o);
             run = &data;
         }

@@ -106,6 +106,16 @@ BOOST_AUTO_TEST_CASE(iomem) {
 BOOST_AUTO_TEST_CASE(small_ones) {
     BOOST_TEST(parse::hypervisorFlag("flags\t\t: fpu hypervisor\n"));
     BOOST_TEST(!parse::hypervisorFlag("flags\t\t: fpu\nbugs: hypervisor\n"));
+
+    const auto cpu = parse::processor(
+        "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 97\n"
+        "model name\t: AMD Ryzen 9 7950X\n\nprocessor\t: 1\nvendor_id\t: Other\n");
+    BOOST_REQUIRE(cpu.has_value());
+    BOOST_TEST(cpu->vendor == "AuthenticAMD");
+    BOOST_TEST(cpu->family == 25);
+    BOOST_TEST(cpu->model == 97);
+    BOOST_TEST(!parse::processor("processor\t: 0\nflags\t\t: fpu\n").has_value());
+    BOOST_TEST(!parse::processor("vendor_id : X\ncpu family : -1\nmodel : 9\n").has_value());
     BOOST_TEST(*parse::shmLimit("shm /dev/shm tmpfs rw,size=65536k 0 0\n") == 64U << 20);
     BOOST_TEST(!parse::shmLimit("tmpfs /dev/shm tmpfs rw 0 0\n").has_value());
     BOOST_TEST(parse::selected("none [integrity] confidentiality") == "integrity");

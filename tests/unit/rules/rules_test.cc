@@ -195,6 +195,7 @@ const std::vector<Case>& cases() {
          [](Facts& f, GpuRun&) { f.gpus[0].iommu_type = is(std::string("DMA")); }},
         {"acs-redirect", Severity::Block,
          [](Facts& f, GpuRun&) {
+             f.bridges[0].port = is(PortType::DownstreamPort);
              f.bridges[0].acs = is(Acs{0x2a0, 0x5f, 0x1d});
          }},
         {"display-attached", Severity::Block,
@@ -393,7 +394,19 @@ const std::vector<Case>& cases() {
          [](Facts&, GpuRun& r) { r.pairs[0].bandwidth_gbs = 6; }, true},
         {"gpu-busy", Severity::Info, [](Facts&, GpuRun& r) { r.gpus[0].compute_processes = 1; },
          true},
-        {"gpu-hidden", Severity::Info, [](Facts&, GpuRun& r) { r.gpus[1].in_cuda = false; }, true},
+        {"gpu-hidden", Severity::Warning, [](Facts&, GpuRun& r) { r.gpus[1].in_cuda = false; },
+         true},
+        {"gpu-not-started", Severity::Block, [](Facts&, GpuRun& r) { r.gpus.pop_back(); }, true},
+        {"host-not-listed", Severity::Block,
+         [](Facts& f, GpuRun&) {
+             f.processor = is(Processor{"GenuineIntel", 6, 183});
+         }},
+        {"driver-refused", Severity::Block,
+         [](Facts& f, GpuRun&) {
+             f.log = is(std::vector<std::string>{
+                 "NVRM: nvidia-p2p: GPU1: PCIe BAR1 P2P requested",
+                 "NVRM: nvidia-p2p: GPU1: no BAR1 window (0x51), P2P is off"});
+         }},
     };
     return all;
 }
@@ -425,6 +438,7 @@ BOOST_AUTO_TEST_CASE(each_rule_sees_its_failure) {
 BOOST_AUTO_TEST_CASE(data_that_passed_beats_a_forecast) {
     Facts f = good();
     f.gpus[0].iommu_type = is(std::string("DMA"));
+    f.bridges[0].port = is(PortType::DownstreamPort);
     f.bridges[0].acs = is(Acs{0x2a0, 0x5f, 0x1d});
     GpuRun r = passed();
     auto all = assess(f, &r);
@@ -442,6 +456,172 @@ BOOST_AUTO_TEST_CASE(data_that_passed_beats_a_forecast) {
     set(testOf(r, "sm_store"), Outcome::NotRun);
     all = assess(f, &r);
     BOOST_TEST(severityName(find(all, "iommu-translating")->severity) == std::string("block"));
+}
+
+BOOST_AUTO_TEST_CASE(redirect_blocks_where_it_is_a_detour) {
+    Facts f = good();
+    f.bridges[0].acs = f.bridges[1].acs = is(Acs{0x2a0, 0x5f, 0x1d});
+    // Root ports with a GPU each, as any IOMMU sets them: only data tells.
+    BOOST_TEST(verdictName(verdictOf(assess(f))) == "inconclusive");
+    const GpuRun r = passed();
+    BOOST_TEST(verdictName(verdictOf(assess(f, &r))) == "proven");
+    // The same port above both.
+    f.gpus[1].upstream = f.gpus[0].upstream;
+    BOOST_TEST(verdictName(verdictOf(assess(f))) == "unavailable");
+    f = good();
+    f.bridges[0].port = is(PortType::DownstreamPort);
+    f.bridges[0].acs = is(Acs{0x2a0, 0x5f, 0x1d});
+    BOOST_TEST(verdictName(verdictOf(assess(f))) == "unavailable");
+    BOOST_TEST(find(assess(f), "acs-redirect")->remedy.find("pci=disable_acs_redir=0000:00:01.0") !=
+               std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(hosts_that_the_driver_trusts) {
+    const auto listed = [](const Processor& p, const char* branch) {
+        Facts f = good();
+        f.processor = is(p);
+        f.loaded.value->version = std::string(branch) + ".99";
+        f.kernels[0].nvidia[0].version = is(f.loaded->version);
+        f.libraries.clear();
+        return find(assess(f), "host-not-listed") == nullptr;
+    };
+    BOOST_TEST(listed({"AuthenticAMD", 0x17, 1}, "550"));
+    BOOST_TEST(listed({"AuthenticAMD", 0x19, 1}, "550"));
+    BOOST_TEST(!listed({"AuthenticAMD", 0x1a, 2}, "565"));
+    BOOST_TEST(listed({"AuthenticAMD", 0x1a, 2}, "570"));
+    BOOST_TEST(!listed({"AuthenticAMD", 0x15, 2}, "595"));
+    BOOST_TEST(listed({"GenuineIntel", 6, 143}, "550"));
+    BOOST_TEST(!listed({"GenuineIntel", 6, 207}, "595"));
+    BOOST_TEST(!listed({"HygonGenuine", 0x18, 1}, "595"));
+
+    Facts f = good();
+    f.processor = is(Processor{"GenuineIntel", 6, 183});
+    BOOST_TEST(verdictName(verdictOf(assess(f))) == "unavailable");
+    // Vouched for, on both sides.
+    f.options[1].value = (*f.params.value)["RegistryDwords"] = "NvP2pBar1=3";
+    BOOST_TEST(verdictName(verdictOf(assess(f))) == "proven");
+    (*f.params.value)["RegistryDwordsPerDevice"] = "pci=0000:01:00.0;NvP2pBar1=1";
+    BOOST_TEST((find(assess(f), "host-not-listed") != nullptr));
+    // A switch above both.
+    f = good();
+    f.processor = is(Processor{"GenuineIntel", 6, 183});
+    Bridge up = bridge("0000:03:00.0");
+    up.port = is(PortType::UpstreamPort);
+    f.bridges.push_back(up);
+    for (Gpu& g : f.gpus) g.upstream.push_back(up.bdf);
+    BOOST_TEST((find(assess(f), "host-not-listed") == nullptr));
+    // CUDA's refusal there names the same way out.
+    f = good();
+    GpuRun r = passed();
+    for (PairResult& p : r.pairs) {
+        p.can_access = false;
+        p.tests.clear();
+        p.path_evidence = "READ: chipset not supported";
+    }
+    BOOST_TEST(find(assess(f, &r), "no-access")->remedy.find("NvP2pBar1=3") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(each_gpu_is_asked_for_its_own_key) {
+    const auto verdict = [](const char* all, const char* each, const char* taken_each = nullptr) {
+        Facts f = good();
+        f.options[1].value = (*f.params.value)["RegistryDwords"] = all;
+        f.options.push_back({"nvidia", "NVreg_RegistryDwordsPerDevice", each,
+                             "/etc/modprobe.d/nvidia-p2p.conf", 2});
+        (*f.params.value)["RegistryDwordsPerDevice"] = taken_each ? taken_each : each;
+        return verdictName(verdictOf(assess(f)));
+    };
+    BOOST_TEST(verdict("NvP2pBar1=1", "") == "proven");
+    BOOST_TEST(verdict("NvP2pBar1=1", "pci=0000:01:00.0;NvP2pBar1=0") == "unavailable");
+    BOOST_TEST(verdict("", "pci=0000:09:00.0;NvP2pBar1=1") == "unavailable");
+    BOOST_TEST(verdict("", "pci=0000:01:00.0;NvP2pBar1=1;pci=0000:02:00.0;NvP2pBar1=1") ==
+               "proven");
+    // The file says one thing, the driver was told another.
+    BOOST_TEST(verdict("NvP2pBar1=1", "", "pci=0000:01:00.0;NvP2pBar1=3") == "reload");
+    Facts f = good();
+    f.options[1].value = "NvP2pBar1=3";
+    BOOST_TEST(verdictName(verdictOf(assess(f))) == "reload");
+    // The same number in another notation is the same.
+    f.options[1].value = "NvP2pBar1=0x1";
+    f.options[0].value = "0x1";
+    BOOST_TEST(verdictName(verdictOf(assess(f))) == "proven");
+}
+
+BOOST_AUTO_TEST_CASE(ampere_is_covered_where_it_is_asked_for) {
+    const auto found = [](const char* key, const char* version) {
+        Facts f = good();
+        for (Gpu& g : f.gpus) g.device = 0x2204;
+        f.options[1].value = (*f.params.value)["RegistryDwords"] = std::string("NvP2pBar1=") + key;
+        f.loaded.value->version = version;
+        f.kernels[0].nvidia[0].version = is(f.loaded->version);
+        f.libraries.clear();
+        const auto all = assess(f);
+        const Finding* x = find(all, "gpu-not-covered");
+        return x ? x->remedy : std::string();
+    };
+    BOOST_TEST(found("5", "580.95.05").empty());
+    BOOST_TEST(found("1", "580.95.05").find("NvP2pBar1=5") != std::string::npos);
+    BOOST_TEST(!found("5", "570.211.01").empty());
+    BOOST_TEST(found("5", "570.211.01").find("NvP2pBar1=5") == std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(the_last_word_of_the_driver_on_a_gpu_counts) {
+    Facts f = good();
+    f.log = is(
+        std::vector<std::string>{"NVRM: nvidia-p2p: GPU1: NvP2pBar1=0x9 is not known, left as is",
+                                 "NVRM: nvidia-p2p: GPU10: PCIe BAR1 P2P requested"});
+    BOOST_TEST((find(assess(f), "driver-refused") != nullptr));
+    f.log.value->push_back("NVRM: nvidia-p2p: GPU1: PCIe BAR1 P2P requested");
+    BOOST_TEST((find(assess(f), "driver-refused") == nullptr));
+}
+
+BOOST_AUTO_TEST_CASE(what_nvml_knows_of_the_gpus) {
+    Facts f = good();
+    GpuRun r = passed();
+    r.cuda_asked = false;
+    r.pairs.clear();
+    BOOST_TEST(verdictName(verdictOf(assess(f, &r))) == "proven");
+    r.nvml_init = 999;
+    BOOST_TEST(verdictName(verdictOf(assess(f, &r))) == "inconclusive");
+    r.nvml_init = 0;
+    r.gpus.clear();
+    BOOST_TEST(verdictName(verdictOf(assess(f, &r))) == "unavailable");
+    f.container = is(std::string("docker"));
+    BOOST_TEST(verdictName(verdictOf(assess(f, &r))) == "inconclusive");
+    // NVML that is slow to start says nothing of transfers.
+    f = good();
+    r.timed_out = true;
+    r.ran = false;
+    r.error = "NVML did not return within the 30 s for all tests";
+    BOOST_TEST((find(assess(f, &r), "gpu-program-hung")->severity == Severity::Inconclusive));
+    r.cuda_asked = true;
+    BOOST_TEST((find(assess(f, &r), "gpu-program-hung")->severity == Severity::Hang));
+}
+
+BOOST_AUTO_TEST_CASE(a_gpu_without_a_pair_proves_nothing) {
+    GpuRun r = passed();
+    r.gpus[1].in_cuda = false;
+    BOOST_TEST(verdictName(verdictOf(assess(good(), &r))) == "proven");
+    r.pairs.clear();
+    BOOST_TEST(verdictName(verdictOf(assess(good(), &r))) == "inconclusive");
+}
+
+BOOST_AUTO_TEST_CASE(which_module_it_is_without_build_ids) {
+    Facts f = good();
+    f.loaded.value->build_id = none<std::string>();
+    BOOST_TEST(verdictName(verdictOf(assess(f))) == "proven");
+    f.loaded.value->version = "550.54.15";
+    f.libraries.clear();
+    BOOST_TEST((find(assess(f), "module-not-loaded-yet") != nullptr));
+    // Two files and no modules.dep: modprobe takes none of them.
+    f = good();
+    f.kernels[0].nvidia[0].chosen = false;
+    f.kernels[0].nvidia.push_back(ko("6.8.0", false, "cc"));
+    f.kernels[0].nvidia[1].chosen = false;
+    BOOST_TEST(verdictName(verdictOf(assess(f))) == "proven");
+    f.loaded.value->build_id = is(std::string("cc"));
+    BOOST_TEST((find(assess(f), "module-not-ours") != nullptr));
+    f.loaded.value->build_id = none<std::string>();
+    BOOST_TEST((find(assess(f), "module-unknown") != nullptr));
 }
 
 BOOST_AUTO_TEST_CASE(nothing_unread_is_called_absent) {

@@ -108,6 +108,12 @@ struct HostWindow {
     std::uint64_t bytes = 0;
 };
 
+// What CPUID leaf 1 says of the processor, as /proc/cpuinfo shows it.
+struct Processor {
+    std::string vendor;  // "AuthenticAMD"
+    int family = 0, model = 0;
+};
+
 // A VGA or 3D function (class 03xx) of vendor 10de.
 struct Gpu {
     std::string bdf;  // "0000:01:00.0"
@@ -202,6 +208,7 @@ struct Facts {
     std::vector<Gpu> gpus;             // by BDF
     std::vector<Bridge> bridges;       // by BDF; only those above a GPU
     Sourced<std::string> host_bridge;  // "8086:29c0" of 00:00.0
+    Sourced<Processor> processor;      // absent: /proc/cpuinfo does not say
 
     Sourced<std::vector<HostWindow>> host_windows;
 

@@ -193,6 +193,11 @@ void collectHost(Machine& m, Facts& f) {
 
     firmware(m, f);
     f.hypervisor = hypervisor(m, f);
+    const auto cpuinfo = m.text("/proc/cpuinfo", 4096);
+    const auto processor = cpuinfo ? parse::processor(*cpuinfo) : std::nullopt;
+    f.processor = processor ? Sourced<Processor>(cpuinfo.path, *processor)
+                            : Sourced<Processor>::missing("/proc/cpuinfo",
+                                                          cpuinfo ? kAbsent : cpuinfo.unread);
     f.container = container(m);
     const auto mounts = m.text("/proc/mounts");
     f.shm_bytes = Sourced<std::uint64_t>::missing("/proc/mounts", mounts ? kAbsent : mounts.unread);

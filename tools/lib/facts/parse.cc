@@ -342,6 +342,36 @@ bool hypervisorFlag(const std::string& text) {
     return false;
 }
 
+std::optional<Processor> processor(const std::string& text) {
+    Processor p;
+    bool family = false, model = false;
+    for (const std::string& line : lines(text)) {
+        const std::size_t colon = line.find(':');
+        if (colon == std::string::npos) {
+            if (line.empty() && !p.vendor.empty()) break;  // the end of the first one
+            continue;
+        }
+        const auto key = words(line.substr(0, colon));
+        const auto value = words(line.substr(colon + 1));
+        if (value.size() != 1) continue;
+        const auto number = [&](int& into) {
+            char* end = nullptr;
+            const long n = std::strtol(value[0].c_str(), &end, 10);
+            if (*end != '\0' || n < 0 || n > 0xffff) return false;
+            into = static_cast<int>(n);
+            return true;
+        };
+        if (key == std::vector<std::string>{"vendor_id"})
+            p.vendor = value[0];
+        else if (key == std::vector<std::string>{"cpu", "family"})
+            family = number(p.family);
+        else if (key == std::vector<std::string>{"model"})
+            model = number(p.model);
+    }
+    if (p.vendor.empty() || !family || !model) return std::nullopt;
+    return p;
+}
+
 std::optional<std::uint64_t> shmLimit(const std::string& text) {
     std::optional<std::uint64_t> found;
     for (const std::string& line : lines(text)) {

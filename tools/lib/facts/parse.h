@@ -60,6 +60,8 @@ std::vector<HostWindow> hostWindows(const std::string& text);
 
 // /proc/cpuinfo: is this a virtual machine's processor?
 bool hypervisorFlag(const std::string& text);
+// /proc/cpuinfo: the first processor; none where vendor, family or model is missing.
+std::optional<Processor> processor(const std::string& text);
 // /proc/mounts: size= of /dev/shm in bytes.
 std::optional<std::uint64_t> shmLimit(const std::string& text);
 // "none [integrity] confidentiality" -> "integrity"

@@ -31,6 +31,7 @@ struct GpuProgress {
 struct GpuOptions {
     GpuLevel level = GpuLevel::Env;
     std::vector<std::string> bdfs;    // GPUs to test, "0000:01:00.0"; empty = all CUDA offers
+    bool all_needed = true;           // one of bdfs that CUDA does not offer: no test at all
     double timeout_s = 120;           // seconds for everything
     double init_timeout_s = 60;       // seconds for NVML, for cuInit, and for each first context
     double step_timeout_s = 20;       // seconds for one test on one pair

@@ -87,7 +87,7 @@ class Worker {
                 devices_.emplace_back(dev, bdf);
         }
         for (const std::string& bdf : options_.bdfs)
-            if (std::find(known.begin(), known.end(), bdf) == known.end()) {
+            if (options_.all_needed && std::find(known.begin(), known.end(), bdf) == known.end()) {
                 say({{"ev", "fatal"},
                      {"text",
                       fmt::format(

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "lib/facts/parse.h"
 #include "lib/rules/parts.h"
 
 namespace p2p::rules_detail {
@@ -251,8 +252,11 @@ Findings bar1Smaller(const Facts& f, const GpuRun* run) {
             continue;
         if (!b.memory && b.now > 256 * kMiB) continue;
         Finding x = bar1Finding(f, run, g, b, "bar1-smaller-than-vram");
-        const std::string need = b.memory ? size(b.memory) + " of memory" : "the card's memory";
-        x.cause = fmt::format("BAR1 is {}, which cannot map {} for a peer.", size(b.now), need);
+        std::string need = b.memory ? size(b.memory) + " of memory" : "the card's memory";
+        if (b.memory && b.needed > b.memory)
+            need += fmt::format(" and the {} that the driver keeps for itself",
+                                size(b.needed - b.memory));
+        x.cause = fmt::format("BAR1 is {}, which cannot hold {}.", size(b.now), need);
         if (b.state == Bar1State::TooSmall) {
             x.remedy =
                 "This card offers no larger BAR1, and mapping a part of the memory is not "
@@ -378,19 +382,33 @@ Findings acsRedirect(const Facts& f, const GpuRun*) {
     Findings all;
     for (const auto& [bdf, gpus] : below) {
         const Bridge* b = f.bridge(bdf);
+        // Between root ports with one GPU each the traffic goes through the root complex anyway;
+        // the kernel sets redirect on all of them where an IOMMU is on, in passthrough too.  Hosts
+        // where it works and hosts where collectives hang look alike.
+        const bool detour = gpus.size() > 1 || !b->port || *b->port != PortType::RootPort;
         Finding x;
         x.id = "acs-redirect";
-        x.severity = Severity::Block;
+        x.severity = detour ? Severity::Block : Severity::Inconclusive;
         x.subject = bdf;
-        x.cause = fmt::format(
-            "This {} sends peer traffic of {} up to the root complex (ACS redirect): slow at best, "
-            "and "
-            "collectives can hang.",
-            b->port ? portTypeName(*b->port) : "bridge", fmt::join(gpus, ", "));
-        x.remedy = fmt::format(
-            "Switch ACS off in the firmware, or until the next boot: setpci -s {} "
-            "ECAP_ACS+6.w={:04x}",
-            bdf, b->acs->control & ~0x0c);
+        x.cause =
+            detour ? fmt::format(
+                         "This {} sends peer traffic of {} up to the root complex (ACS redirect): "
+                         "slow at best, and collectives can hang.",
+                         b->port ? portTypeName(*b->port) : "bridge", fmt::join(gpus, ", "))
+                   : fmt::format(
+                         "ACS redirect is on at the root port of {}, as the kernel sets it with "
+                         "any IOMMU: on some hosts nothing comes of it, on others collectives "
+                         "hang.",
+                         fmt::join(gpus, ", "));
+        const std::string off = fmt::format(
+            "for good with pci=disable_acs_redir={} on the kernel command line, or until the next "
+            "boot with setpci -s {} ECAP_ACS+6.w={:04x}",
+            bdf, bdf, b->acs->control & ~0x0c);
+        x.remedy = detour ? fmt::format("Switch ACS off in the firmware; or {}.", off)
+                          : fmt::format(
+                                "p2p-verify --level data tells.  If it fails, switch it off "
+                                "(several ports: BDF;BDF): {}.",
+                                off);
         x.evidence.push_back(
             {b->acs.path,
              fmt::format("control {:#06x}: P2P Request Redirect {}, Completion Redirect {}",
@@ -561,21 +579,104 @@ Findings mixedGpus(const Facts& f, const GpuRun*) {
 Findings unsupportedGpu(const Facts& f, const GpuRun*) {
     Findings all;
     if (!oursInstalled(f) && !oursLoaded(f)) return all;
+    const int major = driverMajor(f);
     for (const Gpu* g : usableGpus(f)) {
         const Generation gen = generationOf(g->device);
-        if (gen == Generation::Ada) continue;
+        if (covered(gen, keyInForce(f, g->bdf), major)) continue;
         Finding x;
         x.id = "gpu-not-covered";
         x.severity = gen == Generation::Hopper || gen == Generation::Blackwell ? Severity::Info
                                                                                : Severity::Block;
         x.subject = g->bdf;
         x.cause = fmt::format(
-            "{} is {}; this driver's change covers Ada only, and treats other GPUs as NVIDIA's "
+            "{} is {}; this driver's change covers Ada{}, and treats other GPUs as NVIDIA's "
             "does.",
-            g->name, generationName(gen));
+            g->name, generationName(gen),
+            gen == Generation::Ampere ? ", and Ampere where it is asked for from branch 580 on"
+                                      : " only");
         x.remedy = "Use Ada cards, or rely on what NVIDIA's driver does for this one.";
+        if (gen == Generation::Ampere && major >= 580)
+            x.remedy =
+                "NvP2pBar1=5 in NVreg_RegistryDwords takes Ampere boards too (not tried on "
+                "hardware); then reboot and p2p-verify --level data.";
         x.evidence.push_back(
             {"/sys/bus/pci/devices/" + g->bdf + "/device", fmt::format("{:#06x}", g->device)});
+        all.push_back(x);
+    }
+    return all;
+}
+
+Findings hostNotListed(const Facts& f, const GpuRun*) {
+    const auto listed = hostListed(f);
+    if (!listed || *listed || (!oursInstalled(f) && !oursLoaded(f))) return {};
+    const int major = driverMajor(f);
+    std::vector<std::string> pairs;
+    const auto usable = usableGpus(f);
+    const auto asks = [&](const Gpu& g) {
+        const std::string key = keyInForce(f, g.bdf);
+        return keyEnables(key) && covered(generationOf(g.device), key, major);
+    };
+    const auto trusts = [&](const Gpu& g) {
+        return (parse::dword(keyInForce(f, g.bdf)).value_or(0) & 2) != 0;
+    };
+    for (std::size_t a = 0; a < usable.size(); ++a)
+        for (std::size_t b = a + 1; b < usable.size(); ++b) {
+            const Gpu &x = *usable[a], &y = *usable[b];
+            if (!asks(x) || !asks(y) || (trusts(x) && trusts(y))) continue;
+            if (commonSwitch(f, x, y).empty()) pairs.push_back(x.bdf + "-" + y.bdf);
+        }
+    if (pairs.empty()) return {};
+    Finding x;
+    x.id = "host-not-listed";
+    x.severity = Severity::Block;
+    x.subject = "host";
+    x.cause = fmt::format(
+        "The driver does not know this processor as one that forwards reads between its PCIe root "
+        "ports, and then gives {} {} no peer access.",
+        pairs.size(), pairs.size() == 1 ? "pair" : "pairs");
+    x.remedy =
+        "Put the GPUs below one PCIe switch; or vouch for the host: NvP2pBar1=3 in place of =1 in "
+        "NVreg_RegistryDwords, reboot, and believe nothing but p2p-verify --level data.";
+    x.evidence.push_back(
+        {f.processor.path, fmt::format("{} family {} model {}", f.processor->vendor,
+                                       f.processor->family, f.processor->model)});
+    x.evidence.push_back(
+        {"pairs without a common switch", fmt::format("{}", fmt::join(pairs, ", "))});
+    return {x};
+}
+
+// The driver's own refusals; the last word on each GPU counts, as it may have been loaded again.
+Findings driverRefused(const Facts& f, const GpuRun*) {
+    if (!f.log) return {};
+    std::map<std::string, std::string> last;
+    for (const std::string& line : *f.log) {
+        const std::size_t at = line.find("nvidia-p2p: GPU");
+        if (at == std::string::npos) continue;
+        const std::size_t name = at + std::string("nvidia-p2p: ").size();
+        last[line.substr(name, line.find(':', name) - name)] = line;
+    }
+    Findings all;
+    for (const auto& [gpu, line] : last) {
+        const bool window = line.find("no BAR1 window") != std::string::npos;
+        const bool value = line.find("is not known") != std::string::npos;
+        if (!window && !value && line.find("not eligible") == std::string::npos) continue;
+        Finding x;
+        x.id = "driver-refused";
+        x.severity = Severity::Block;
+        x.subject = "host";
+        x.cause = window ? "The driver could not make the BAR1 window of " + gpu +
+                               ", so this GPU has no peer-to-peer."
+                  : value
+                      ? "The driver does not know the value of NvP2pBar1 that it was given for " +
+                            gpu + ", and left this GPU as it is."
+                      : "The driver does not take " + gpu +
+                            " (another generation, a virtual function, SR-IOV or SLI), and left "
+                            "it as it is.";
+        x.remedy = window  ? "See the findings on BAR1 and on a display; without any, report this "
+                             "line with the output of p2p-verify gather."
+                   : value ? "p2p-bar1 enable, then reboot."
+                           : "See gpu-not-covered; switch SR-IOV and SLI off.";
+        x.evidence.push_back({f.log.path, line});
         all.push_back(x);
     }
     return all;
@@ -699,6 +800,9 @@ std::vector<Rule> busRules() {
          "aikitoria/open-gpu-kernel-modules#11", true},
         {"gpu-not-covered", "GPU outside the driver's change", "PCI device id", unsupportedGpu,
          "tinygrad/open-gpu-kernel-modules#44, #29", true},
+        {"host-not-listed", "processor that the driver does not trust to forward reads",
+         "/proc/cpuinfo, bridges, NvP2pBar1", hostNotListed, "docs/driver.md H2", true},
+        {"driver-refused", "the driver's own no", "kernel log", driverRefused, "", true},
         {"mixed-generations", "GPUs of different generations", "PCI device ids", mixedGpus,
          "tinygrad/open-gpu-kernel-modules#28, aikitoria/open-gpu-kernel-modules#40", false},
         {"link-degraded", "fewer lanes than the card has", "link width on the whole way",

@@ -31,8 +31,9 @@ std::string runningRelease(const Facts& f) {
 }
 
 Findings moduleNotOurs(const Facts& f, const GpuRun*) {
-    const ModuleFile* chosen = f.chosenModule();
-    if (f.gpus.empty() || !chosen || oursInstalled(f)) return {};
+    // Without modules.dep modprobe takes none, and what is loaded counts.
+    const ModuleFile* chosen = f.chosenModule() ? f.chosenModule() : f.loadedFile();
+    if (f.gpus.empty() || !chosen || chosen->marker) return {};
     Finding x = host("module-not-ours", Severity::Block);
     x.evidence.push_back({chosen->path, markerText(*chosen)});
     const ModuleFile* other = nullptr;
@@ -79,7 +80,12 @@ Findings moduleNotLoadedYet(const Facts& f, const GpuRun*) {
         return {x};
     }
     const auto& loaded = f.loaded->build_id;
-    if (!loaded || !chosen->build_id || *loaded == *chosen->build_id) return {};
+    // Where there is no build-id, the version tells what it can.
+    const bool known = loaded && chosen->build_id;
+    if (known ? *loaded == *chosen->build_id
+              : !chosen->version || f.loaded->version.empty() ||
+                    *chosen->version == f.loaded->version)
+        return {};
     Finding x = host("module-not-loaded-yet", Severity::Reload);
     x.cause = fmt::format("The loaded nvidia module ({}) is not the one that is installed ({}).",
                           f.loaded->version, *chosen->marker);
@@ -87,8 +93,9 @@ Findings moduleNotLoadedYet(const Facts& f, const GpuRun*) {
         "Reboot; or stop everything that uses a GPU, then rmmod nvidia_uvm nvidia_drm "
         "nvidia_modeset nvidia && modprobe nvidia.  "
         "If it comes back after a reboot, the initramfs holds the old one: update-initramfs -u";
-    x.evidence.push_back({loaded.path, *loaded});
-    x.evidence.push_back({chosen->path, *chosen->build_id});
+    x.evidence.push_back(known ? Evidence{loaded.path, *loaded}
+                               : Evidence{f.loaded.path, f.loaded->version});
+    x.evidence.push_back({chosen->path, known ? *chosen->build_id : *chosen->version});
     if (f.holders)
         for (const Holder& h : *f.holders)
             x.evidence.push_back(
@@ -348,64 +355,86 @@ std::string dwordsPath(const ModprobeOption& o) {
     return fmt::format("{}:{}", o.path, o.line);
 }
 
-// Which GPUs the two registry strings switch P2P on for; "" is "all".
-std::set<std::string> enabledFor(const std::string& all, const std::string& perDevice) {
-    std::set<std::string> on;
-    for (const auto& [key, value] : parse::registryDwords(all))
-        if (parse::sameKey(key, "NvP2pBar1") && keyEnables(value)) on.insert("");
-    for (const auto& [bdf, dwords] : parse::registryDwordsPerDevice(perDevice))
-        for (const auto& [key, value] : dwords)
-            if (parse::sameKey(key, "NvP2pBar1") && keyEnables(value)) on.insert(bdf);
-    return on;
+// Does a NVreg_RegistryDwords value switch P2P on for all GPUs?
+bool enables(const std::string& dwords) {
+    return keyEnables(keyOf(dwords, "", ""));
 }
 
-std::string optionValue(const Facts& f, const char* name) {
-    const ModprobeOption* o = f.option(name);
-    return o ? o->value : "";
+// The key that the files give this GPU, and the one that the loaded driver took.
+std::string keyOfFiles(const Facts& f, const std::string& bdf) {
+    return keyOf(optionValue(f, "NVreg_RegistryDwords"),
+                 optionValue(f, "NVreg_RegistryDwordsPerDevice"), bdf);
 }
-
-std::string param(const Facts& f, const char* name) {
-    if (!f.params) return "";
-    auto it = f.params->find(name);
-    return it == f.params->end() ? "" : it->second;
+std::string keyTaken(const Facts& f, const std::string& bdf) {
+    return keyOf(param(f, "RegistryDwords"), param(f, "RegistryDwordsPerDevice"), bdf);
 }
 
 Findings notEnabled(const Facts& f, const GpuRun*) {
-    if (f.gpus.empty() || (!oursInstalled(f) && !oursLoaded(f))) return {};
-    const auto files = enabledFor(optionValue(f, "NVreg_RegistryDwords"),
-                                  optionValue(f, "NVreg_RegistryDwordsPerDevice"));
-    const auto taken = enabledFor(param(f, "RegistryDwords"), param(f, "RegistryDwordsPerDevice"));
-    if (!files.empty()) return {};                   // options-not-applied compares both
-    if (oursLoaded(f) && !taken.empty()) return {};  // loaded by hand with the option
+    const auto usable = usableGpus(f);
+    if (usable.empty() || (!oursInstalled(f) && !oursLoaded(f))) return {};
+    std::vector<const Gpu*> off;
+    for (const Gpu* g : usable) {
+        // Nothing to switch on for boards that NVIDIA's own driver serves, or none.
+        const Generation gen = generationOf(g->device);
+        if (gen != Generation::Ada && gen != Generation::Ampere) continue;
+        // Loaded by hand with the option: on.  On in the files only: options-not-applied's.
+        if (keyEnables(keyOfFiles(f, g->bdf))) continue;
+        if (oursLoaded(f) && keyEnables(keyTaken(f, g->bdf))) continue;
+        off.push_back(g);
+    }
+    if (off.empty()) return {};
     // A line that would enable it but loses is registry-conflict's.
     for (const ModprobeOption& o : f.options)
-        if (o.module == "nvidia" && o.name == "NVreg_RegistryDwords" &&
-            !enabledFor(o.value, "").empty())
+        if (o.module == "nvidia" && o.name == "NVreg_RegistryDwords" && enables(o.value) &&
+            &o != f.option("NVreg_RegistryDwords"))
             return {};
-    Finding x = host("p2p-not-enabled", Severity::Block);
-    x.cause = "The changed driver is here, and nothing switches it on: it behaves like NVIDIA's.";
-    x.remedy = "p2p-bar1 enable, then reboot.";
-    const ModprobeOption* o = f.option("NVreg_RegistryDwords");
-    x.evidence.push_back(
-        o ? Evidence{dwordsPath(*o), "NVreg_RegistryDwords=" + o->value}
-          : Evidence{"/etc/modprobe.d", "no option nvidia NVreg_RegistryDwords with NvP2pBar1=1"});
-    if (o)
-        for (const auto& [key, value] : parse::registryDwords(o->value))
-            if (parse::sameKey(key, "NvP2pBar1") && value != "0")
-                x.cause = fmt::format(
-                    "NvP2pBar1={} is no value that the driver knows (1 = on, +2 = the host bridge "
-                    "is vouched for, +4 = Ampere boards too), "
-                    "so it stays off.",
-                    value);
-    return {x};
+    const ModprobeOption* all = f.option("NVreg_RegistryDwords");
+    const ModprobeOption* each = f.option("NVreg_RegistryDwordsPerDevice");
+    const auto describe = [&](Finding& x, const std::string& key) {
+        if (!key.empty() && key != "0" && !keyEnables(key))
+            x.cause += fmt::format(
+                "  NvP2pBar1={} is no value that the driver knows (1 = on, +2 = the host bridge is "
+                "vouched for, +4 = Ampere boards too).",
+                key);
+        if (!all && !each)
+            x.evidence.push_back(
+                {"/etc/modprobe.d", "no option nvidia NVreg_RegistryDwords with NvP2pBar1=1"});
+        if (all) x.evidence.push_back({dwordsPath(*all), "NVreg_RegistryDwords=" + all->value});
+        if (each)
+            x.evidence.push_back(
+                {dwordsPath(*each), "NVreg_RegistryDwordsPerDevice=" + each->value});
+    };
+    if (off.size() == usable.size()) {
+        Finding x = host("p2p-not-enabled", Severity::Block);
+        x.cause =
+            "The changed driver is here, and nothing switches it on: it behaves like NVIDIA's.";
+        x.remedy = "p2p-bar1 enable, then reboot.";
+        describe(x, keyOfFiles(f, off.front()->bdf));
+        return {x};
+    }
+    Findings found;
+    for (const Gpu* g : off) {
+        Finding x = host("p2p-not-enabled", Severity::Block);
+        x.subject = g->bdf;
+        x.cause =
+            "P2P is switched off for this GPU alone: the others reach each other, and not this "
+            "one.";
+        x.remedy = fmt::format(
+            "p2p-bar1 enable --gpu {}, then reboot; or, if it is meant, name the others with "
+            "--gpus.",
+            g->bdf);
+        describe(x, keyOfFiles(f, g->bdf));
+        found.push_back(x);
+    }
+    return found;
 }
 
 Findings registryConflict(const Facts& f, const GpuRun*) {
     const ModprobeOption* wins = f.option("NVreg_RegistryDwords");
-    if (!wins || !enabledFor(wins->value, "").empty()) return {};
+    if (!wins || enables(wins->value)) return {};
     for (const ModprobeOption& o : f.options) {
         if (&o == wins || o.module != "nvidia" || o.name != "NVreg_RegistryDwords" ||
-            enabledFor(o.value, "").empty())
+            !enables(o.value))
             continue;
         Finding x = host("registry-conflict", Severity::Block);
         x.cause = fmt::format(
@@ -427,10 +456,12 @@ Findings notApplied(const Facts& f, const GpuRun*) {
     if (!f.loaded || !f.params) return {};
     Findings all;
     Finding x = host("options-not-applied", Severity::Reload);
-    const auto files = enabledFor(optionValue(f, "NVreg_RegistryDwords"),
-                                  optionValue(f, "NVreg_RegistryDwordsPerDevice"));
-    const auto taken = enabledFor(param(f, "RegistryDwords"), param(f, "RegistryDwordsPerDevice"));
-    if (files != taken && (oursLoaded(f) || oursInstalled(f))) {
+    const auto usable = usableGpus(f);
+    const bool differ = std::any_of(usable.begin(), usable.end(), [&](const Gpu* g) {
+        return parse::dword(keyOfFiles(f, g->bdf)).value_or(0) !=
+               parse::dword(keyTaken(f, g->bdf)).value_or(0);
+    });
+    if (differ && (oursLoaded(f) || oursInstalled(f))) {
         x.evidence.push_back(
             {f.params.path, "RegistryDwords: \"" + param(f, "RegistryDwords") + "\""});
         for (const char* name : {"NVreg_RegistryDwords", "NVreg_RegistryDwordsPerDevice"})
@@ -439,7 +470,7 @@ Findings notApplied(const Facts& f, const GpuRun*) {
     }
     const ModprobeOption* grow = f.option("NVreg_EnableResizableBar");
     const std::string growing = param(f, "EnableResizableBar");
-    if (grow && !growing.empty() && grow->value != growing) {
+    if (grow && !growing.empty() && parse::dword(grow->value) != parse::dword(growing)) {
         x.evidence.push_back({f.params.path, "EnableResizableBar: " + growing});
         x.evidence.push_back({dwordsPath(*grow), "NVreg_EnableResizableBar=" + grow->value});
     }
@@ -498,16 +529,20 @@ Findings riskyKeys(const Facts& f, const GpuRun*) {
 Findings moduleUnknown(const Facts& f, const GpuRun*) {
     // Loaded, known by build-id, and that id is no file's: /lib/modules changed under it, and so
     // did what we could compare with.
-    if (f.gpus.empty() || !f.loaded || !f.loaded->build_id || f.loadedFile()) return {};
+    if (f.gpus.empty() || !f.loaded || f.loadedFile()) return {};
     const ModuleFile* chosen = f.chosenModule();
     if (chosen) return {};  // module-not-loaded-yet or module-not-ours
+    const Kernel* kernel = f.runningKernel();
+    if (!f.loaded->build_id && (!kernel || kernel->nvidia.empty()))
+        return {};  // no-module-for-kernel
     Finding x = host("module-unknown", Severity::Inconclusive);
     x.cause =
         "The file that the loaded nvidia module came from is not here, so whether it is the "
         "changed one cannot be told.";
     x.remedy =
         "In a container, run p2p-verify on the host; else reinstall nvidia-p2p-dkms and reboot.";
-    x.evidence.push_back({f.loaded->build_id.path, *f.loaded->build_id});
+    x.evidence.push_back(f.loaded->build_id ? Evidence{f.loaded->build_id.path, *f.loaded->build_id}
+                                            : unreadEvidence(f.loaded->build_id));
     return {x};
 }
 

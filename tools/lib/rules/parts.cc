@@ -78,7 +78,8 @@ Sourced<std::uint64_t> memoryOf(const Gpu& g, const GpuRun* run) {
 }
 
 std::uint64_t bar1Needed(std::uint64_t memory, Generation g) {
-    return g == Generation::Ada ? memory + (std::uint64_t{256} << 20) : memory;
+    return g == Generation::Ada || g == Generation::Ampere ? memory + (std::uint64_t{256} << 20)
+                                                           : memory;
 }
 
 bool oursInstalled(const Facts& f) {
@@ -144,6 +145,62 @@ bool keyEnables(const std::string& value) {
     // 580); the driver ignores a value with others.
     const auto v = parse::dword(value);
     return v && (*v & 1) && (*v & ~7U) == 0;
+}
+
+std::string keyOf(const std::string& all, const std::string& perDevice, const std::string& bdf) {
+    std::string key;
+    for (const auto& [name, value] : parse::registryDwords(all))
+        if (parse::sameKey(name, "NvP2pBar1")) key = value;
+    for (const auto& [device, dwords] : parse::registryDwordsPerDevice(perDevice))
+        for (const auto& [name, value] : dwords)
+            if (device == bdf && parse::sameKey(name, "NvP2pBar1")) key = value;
+    return key;
+}
+
+std::string optionValue(const Facts& f, const char* name) {
+    const ModprobeOption* o = f.option(name);
+    return o ? o->value : "";
+}
+
+std::string param(const Facts& f, const char* name) {
+    if (!f.params) return "";
+    auto it = f.params->find(name);
+    return it == f.params->end() ? "" : it->second;
+}
+
+std::string keyInForce(const Facts& f, const std::string& bdf) {
+    if (f.loaded && f.params)
+        return keyOf(param(f, "RegistryDwords"), param(f, "RegistryDwordsPerDevice"), bdf);
+    return keyOf(optionValue(f, "NVreg_RegistryDwords"),
+                 optionValue(f, "NVreg_RegistryDwordsPerDevice"), bdf);
+}
+
+bool covered(Generation g, const std::string& key, int major) {
+    if (g == Generation::Ada) return true;
+    const auto v = parse::dword(key);
+    return g == Generation::Ampere && major >= 580 && v && (*v & 4) != 0;
+}
+
+std::optional<bool> hostListed(const Facts& f) {
+    if (f.hypervisor || !f.processor) return std::nullopt;
+    const Processor& p = *f.processor;
+    // What RM calls Ryzen is every AMD processor from Zen on, EPYC too; Zen 5 from 570.  Of Intel's
+    // it knows Sapphire Rapids alone (src/nvidia/src/kernel/platform/cpu.c).
+    if (p.vendor == "AuthenticAMD")
+        return p.family == 0x17 || p.family == 0x19 || (p.family >= 0x1a && driverMajor(f) >= 570);
+    return p.vendor == "GenuineIntel" && p.family == 6 && p.model == 143;
+}
+
+std::string commonSwitch(const Facts& f, const Gpu& a, const Gpu& b) {
+    for (const std::string& up : a.upstream) {
+        if (std::find(b.upstream.begin(), b.upstream.end(), up) == b.upstream.end()) continue;
+        const Bridge* bridge = f.bridge(up);
+        // A root port above both does not make a switch of itself, what hangs below it does.
+        if (bridge && bridge->port &&
+            (*bridge->port == PortType::UpstreamPort || *bridge->port == PortType::DownstreamPort))
+            return up;
+    }
+    return "";
 }
 
 }  // namespace p2p::rules_detail

@@ -66,4 +66,22 @@ bool provenByData(const GpuRun* run, const std::string& bdf);
 // Did the registry value ask for P2P with bits that the driver knows?
 bool keyEnables(const std::string& value);
 
+// NvP2pBar1 as two registry strings give it to one GPU; one of its own wins over that for all.
+// Empty where neither holds the key.
+std::string keyOf(const std::string& all, const std::string& perDevice, const std::string& bdf);
+// Values of modprobe's files, and of what the loaded driver took; empty where there are none.
+std::string optionValue(const Facts& f, const char* name);
+std::string param(const Facts& f, const char* name);
+// The key that counts for this GPU: what the loaded driver took, else what the files hold.
+std::string keyInForce(const Facts& f, const std::string& bdf);
+
+// Is this generation one that the changed driver covers with this key (docs/driver.md)?
+bool covered(Generation g, const std::string& key, int major);
+
+// Does the driver by itself trust this processor to forward reads between root ports?  None where
+// that cannot be told: in a guest, or where /proc/cpuinfo says nothing.
+std::optional<bool> hostListed(const Facts& f);
+// The nearest bridge above both that is part of a switch; empty where they meet at the host only.
+std::string commonSwitch(const Facts& f, const Gpu& a, const Gpu& b);
+
 }  // namespace p2p::rules_detail

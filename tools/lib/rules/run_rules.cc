@@ -186,11 +186,17 @@ Findings noAccess(const Facts& f, const GpuRun* run) {
         const bool mixed = a && b && generationOf(a->device) != generationOf(b->device);
         x.cause = mixed ? "CUDA gives no peer access between GPUs of different generations."
                         : "The driver gives these GPUs no peer access.";
+        const bool unlisted = p.path_evidence.find("hipset not supported") != std::string::npos ||
+                              !hostListed(f).value_or(true);
         x.remedy = mixed          ? "Expected; set CUDA_VISIBLE_DEVICES to GPUs of one generation."
                    : f.hypervisor ? "The driver does not know the guest's host bridge: run on the "
-                                    "host, or set NvP2pBar1=3 once data tests pass."
-                                  : "See the findings on the module, its options and BAR1; dmesg | "
-                                    "grep NVRM names the driver's reason.";
+                                    "host, or vouch for it with NvP2pBar1=3, reboot, and run this "
+                                    "again."
+                   : unlisted ? "The driver does not know this host as one that forwards reads: "
+                                "put the GPUs below one PCIe switch, or vouch for it with "
+                                "NvP2pBar1=3, reboot, and run this again."
+                              : "See the findings on the module, its options and BAR1; dmesg | "
+                                "grep NVRM names the driver's reason.";
         x.evidence.push_back({"cuDeviceCanAccessPeer", p.path_evidence.empty()
                                                            ? (p.can_access ? "1" : "0")
                                                            : p.path_evidence});
@@ -366,11 +372,61 @@ Findings hidden(const Facts& f, const GpuRun* run) {
         if (seen) continue;
         Finding x;
         x.id = "gpu-hidden";
-        x.severity = Severity::Info;
+        // What the others showed stays true; without a pair nothing was shown.
+        x.severity = run->pairs.empty() ? Severity::Inconclusive : Severity::Warning;
         x.subject = g->bdf;
         x.cause = "CUDA does not offer this GPU here, so it was not tested.";
-        x.remedy = "Unset CUDA_VISIBLE_DEVICES; in a container use --gpus all.";
+        x.remedy =
+            "Unset CUDA_VISIBLE_DEVICES; in a container use --gpus all; or name the GPUs that are "
+            "meant with --gpus.";
         x.evidence.push_back({"cuDeviceGetCount", "without " + g->bdf});
+        all.push_back(x);
+    }
+    return all;
+}
+
+// NVML knows every GPU that the driver has started.
+Findings notStarted(const Facts& f, const GpuRun* run) {
+    if (!run || !f.loaded || run->timed_out || f.gpus.empty()) return {};
+    constexpr int kNoLibrary = -1, kMismatch = 18;  // other rules' matter
+    if (run->nvml_init == kNoLibrary || run->nvml_init == kMismatch) return {};
+    Findings all;
+    Finding x;
+    x.id = "gpu-not-started";
+    if (run->nvml_init != 0) {
+        x.severity = Severity::Inconclusive;
+        x.subject = "host";
+        x.cause = fmt::format(
+            "NVML cannot be started (nvmlInit: {}), so the state of the GPUs is "
+            "not known.",
+            run->nvml_init);
+        x.remedy = f.container ? "Give the container the GPUs (--gpus all, or /dev/nvidia*)."
+                               : "Read the driver's reason: dmesg | grep -e NVRM -e Xid; let this "
+                                 "user open /dev/nvidia*.";
+        x.evidence.push_back(
+            {"nvmlInit_v2", run->error.empty() ? std::to_string(run->nvml_init) : run->error});
+        return {x};
+    }
+    for (const Gpu* g : usableGpus(f)) {
+        if (!g->driver) continue;  // gpu-not-bound
+        const bool known = std::any_of(run->gpus.begin(), run->gpus.end(),
+                                       [&](const GpuInfo& i) { return i.bdf == g->bdf; });
+        if (known) continue;
+        // A container is given some of the GPUs.
+        x.severity = f.container ? Severity::Inconclusive : Severity::Block;
+        x.subject = g->bdf;
+        x.cause = f.container ? "This container was not given this GPU."
+                              : "The driver holds this GPU and could not start it.";
+        x.remedy = f.container ? "Run it on the host, give the container all GPUs, or name its own "
+                                 "with --gpus."
+                               : "Read the driver's reason (RmInitAdapter, GSP, Xid): dmesg | grep "
+                                 "-e NVRM -e Xid; a cold start helps after Xid 79.";
+        x.evidence = {{"nvmlDeviceGetCount_v2",
+                       fmt::format("{} GPUs, without {}", run->gpus.size(), g->bdf)}};
+        if (const auto* l = logLine(f, {"NVRM", "RmInitAdapter"}))
+            x.evidence.push_back({f.log.path, *l});
+        else if (const auto* xid = logLine(f, {"NVRM", "Xid", g->bdf.substr(0, 10).c_str()}))
+            x.evidence.push_back({f.log.path, *xid});
         all.push_back(x);
     }
     return all;
@@ -387,6 +443,16 @@ Findings program(const Facts& f, const GpuRun* run) {
         x.severity = Severity::Hang;
         x.cause = "The GPU tests did not come to their first result before the deadline.";
         x.remedy = "Reboot if other GPU programs hang too; then read dmesg | grep -e NVRM -e Xid.";
+        if (!run->cuda_asked && run->error.find("NVML") != std::string::npos) {
+            // Starting many GPUs without nvidia-persistenced takes long; that is no broken
+            // transfer.
+            x.severity = Severity::Inconclusive;
+            x.cause = "NVML did not answer before the deadline, so nothing was learnt of the GPUs.";
+            x.remedy =
+                "Run it again with a longer --timeout, or keep the GPUs started: systemctl enable "
+                "--now nvidia-persistenced.  If nvidia-smi hangs too, read dmesg | grep -e NVRM -e "
+                "Xid.";
+        }
         x.evidence.push_back({"child process", run->error});
         return {x};
     }
@@ -471,6 +537,8 @@ std::vector<Rule> runRules() {
          "NVIDIA/nccl#342, openucx/ucx#10070", false},
         {"bandwidth-degraded", "well under the link limit", "bandwidth test", slow,
          "aikitoria/open-gpu-kernel-modules#6, tinygrad/open-gpu-kernel-modules#26", false},
+        {"gpu-not-started", "GPU that NVML does not know", "NVML", notStarted,
+         "NVIDIA/gpu-operator#492", false},
         {"gpu-busy", "GPU at work", "NVML", busy, "NVIDIA/DCGM#272", false},
         {"gpu-hidden", "GPU not offered by CUDA", "cuDeviceGetCount", hidden, "", false},
     };
