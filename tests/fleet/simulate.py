@@ -6,8 +6,10 @@ The relations of our packages are read from debian/driver/control.in and the pin
 debian/driver/preferences.in, so a change there changes what is tested.  NVIDIA's user space is a
 stand-in with the relations that Ubuntu's driver packages have among themselves.
 
-  simulate.py lockstep --histories N [--seed S] [--jobs J] [--drop REGEX | --no-pin | --pin-first]
-  simulate.py matrix [--drop REGEX]
+  simulate.py lockstep --histories N [--seed S] [--jobs J] [--root DIR] [--drop REGEX | --no-pin | --pin-first]
+  simulate.py matrix [--root DIR] [--drop REGEX]
+
+--root DIR takes the apt of the system in DIR (needs root) instead of this machine's.
 
 lockstep: N random histories.  In each, ten releases of one branch arrive as three streams (user
 space, module, pin) that overtake each other; after each arrival the host upgrades, in one of three
@@ -106,8 +108,9 @@ def stanza_text(p, **more):
 class Host:
     """A root of apt: what is installed, what the archives show, what the pin says."""
 
-    def __init__(self, folder, pin=True):
-        self.dir, self.pin = folder, pin
+    def __init__(self, folder, pin=True, root=""):
+        self.dir, self.pin, self.root = folder, pin, root
+        seen = folder[len(root):]  # as apt sees it
         self.installed, self.manual = {}, set()
         # name -> {version: stanza}; nvidia-p2p-runfile is in a component that only its users see.
         self.archives = {"ubuntu": {}, "p2p": {}, "runfile": {}}
@@ -119,10 +122,10 @@ class Host:
         for a in self.archives:
             os.makedirs(f"{folder}/{a}")
         with open(f"{folder}/etc/sources.list", "w", encoding="utf-8") as f:
-            f.writelines(f"deb [trusted=yes] file:{folder}/{a} ./\n" for a in self.archives)
+            f.writelines(f"deb [trusted=yes] file:{seen}/{a} ./\n" for a in self.archives)
         with open(f"{folder}/apt.conf", "w", encoding="utf-8") as f:
-            f.write(f'''Dir::State "{folder}"; Dir::State::status "{folder}/status"; Dir::Cache "{folder}/cache";
-Dir::Etc "{folder}/etc"; Dir::Log "{folder}"; APT::Architecture "amd64"; APT::Architectures "amd64";
+            f.write(f'''Dir::State "{seen}"; Dir::State::status "{seen}/status"; Dir::Cache "{seen}/cache";
+Dir::Etc "{seen}/etc"; Dir::Log "{seen}"; APT::Architecture "amd64"; APT::Architectures "amd64";
 APT::Sandbox::User "root"; Acquire::Languages "none"; APT::Install-Recommends "true"; Debug::NoLocking "true";
 Dir::Cache::srcpkgcache ""; Dir::Cache::pkgcache "";
 ''')
@@ -171,7 +174,9 @@ Dir::Cache::srcpkgcache ""; Dir::Cache::pkgcache "";
 
     def apt(self, *arguments):
         self.calls += 1
-        r = subprocess.run(["apt-get", *arguments], env={"PATH": os.environ["PATH"], "APT_CONFIG": f"{self.dir}/apt.conf", "LC_ALL": "C"},
+        command = ["chroot", self.root, "apt-get"] if self.root else ["apt-get"]
+        config = f"{self.dir}/apt.conf"[len(self.root):]
+        r = subprocess.run([*command, *arguments], env={"PATH": os.environ["PATH"], "APT_CONFIG": config, "LC_ALL": "C"},
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         return r.returncode, r.stdout
 
@@ -225,11 +230,16 @@ Dir::Cache::srcpkgcache ""; Dir::Cache::pkgcache "";
         return None
 
 
-def history(seed, folder, drop, pin, pin_first):
+def scratch(root, what):
+    """A folder that apt, this machine's or that in root, can see."""
+    return tempfile.mkdtemp(prefix=f"p2p-{what}.", dir=f"{root}/tmp" if root else None)
+
+
+def history(seed, folder, drop, pin, pin_first, system):
     """One random history.  Returns (text of the first break or None, steps, apt calls)."""
     rng = random.Random(seed)
     root = f"{folder}/{seed}"
-    host = Host(root, pin)
+    host = Host(root, pin, system)
     log = []
     try:
         first = RELEASES[0]
@@ -281,11 +291,11 @@ def history(seed, folder, drop, pin, pin_first):
 
 
 def lockstep(o):
-    folder = o.keep or tempfile.mkdtemp(prefix="p2p-lockstep.")
+    folder = o.keep or scratch(o.root, "lockstep")
     broken, steps, calls = [], 0, 0
     try:
         with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
-            work = [pool.submit(history, o.seed + n, folder, o.drop, not o.no_pin, o.pin_first) for n in range(o.histories)]
+            work = [pool.submit(history, o.seed + n, folder, o.drop, not o.no_pin, o.pin_first, o.root) for n in range(o.histories)]
             for n, w in enumerate(work, 1):
                 text, s, c = w.result()
                 steps += s
@@ -324,9 +334,9 @@ MATRIX = [
 def matrix(o):
     bad = 0
     for name, first, typed, expect in MATRIX:
-        folder = tempfile.mkdtemp(prefix="p2p-matrix.")
+        folder = scratch(o.root, "matrix")
         try:
-            host = Host(f"{folder}/h")
+            host = Host(f"{folder}/h", root=o.root)
             up = RELEASES[0]
             for branch, release in (("535", "535.183.01"), ("550", up), ("570", "570.86.15"), ("580", "580.65.06")):
                 host.publish("ubuntu", ubuntu(branch, release), False)
@@ -385,7 +395,10 @@ def main():
     c = commands.add_parser("matrix")
     c.add_argument("--drop", metavar="REGEX")
     c.set_defaults(run=matrix)
+    for c in commands.choices.values():
+        c.add_argument("--root", metavar="DIR", default="", help="take the apt of the system in DIR")
     o = parser.parse_args()
+    o.root = os.path.realpath(o.root) if o.root else ""
     return o.run(o)
 
 

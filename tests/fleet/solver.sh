@@ -13,33 +13,52 @@ MATRIX_MUTANTS=(
     'nvidia-dkms-kernel'
 )
 
-lockstep_stories() {
-    local n=500 option apt
-    apt="apt $(apt-get --version | awk '{ print $2; exit }')"
+# solvers FUNCTION: call it with this machine's apt, and with that of each suite that has another.
+# $APT is its name, SYSTEM what simulate.py is told of where it is.
+solvers() {
+    local s own
+    own=$(apt-get --version | awk '{ print $2; exit }')
+    APT="apt ${own%.${own#*.*.}}" SYSTEM=()
+    "$1"
+    for s in $suites; do
+        [ "${APT_OF[$s]}" != "$APT" ] || continue
+        base "$s"
+        root "solver-$s" "$BASE"
+        APT=${APT_OF[$s]} SYSTEM=(--root "$C")
+        "$1"
+        leave
+    done
+}
+
+lockstep_stories() { solvers lockstep_with; }
+lockstep_with() {
+    local n=500 option
+    # The other solvers decide the same relations.
+    [ "${#SYSTEM[@]}" -eq 0 ] || n=60
     [ -z "$slice" ] || n=12
-    story "$apt: module and user space in lockstep, simulated histories of ten releases"
-    testsuccess python3 "$here/simulate.py" lockstep --histories "$n" --seed 1
+    story "$APT: module and user space in lockstep, simulated histories of ten releases"
+    testsuccess python3 "$here/simulate.py" lockstep "${SYSTEM[@]}" --histories "$n" --seed 1
     printf '%s\n' "$OUTPUT" | tail -n 1
     for option in "${MUTANTS[@]}"; do
-        story "$apt: the property breaks with ${option}"
-        testexit 1 python3 "$here/simulate.py" lockstep --histories 40 --seed 1 --first "$option"
+        story "$APT: the property breaks with ${option}"
+        testexit 1 python3 "$here/simulate.py" lockstep "${SYSTEM[@]}" --histories 40 --seed 1 --first "$option"
         # An error of the program is no broken property.
         testmatch 'histories from seed .* [1-9][0-9]* broke$' "$OUTPUT"
     done
     for option in "${MATRIX_MUTANTS[@]}"; do
-        story "$apt: an installation goes wrong without ${option}"
-        testexit 1 python3 "$here/simulate.py" matrix --drop "$option"
+        story "$APT: an installation goes wrong without ${option}"
+        testexit 1 python3 "$here/simulate.py" matrix "${SYSTEM[@]}" --drop "$option"
         testmatch '^NOT OK' "$OUTPUT"
     done
 }
 
-matrix_stories() {
-    local apt
-    apt="apt $(apt-get --version | awk '{ print $2; exit }')"
-    _run python3 "$here/simulate.py" matrix
-    local table=$OUTPUT result name what
+matrix_stories() { solvers matrix_with; }
+matrix_with() {
+    local table result name what
+    _run python3 "$here/simulate.py" matrix "${SYSTEM[@]}"
+    table=$OUTPUT
     while IFS=$'\t' read -r result name what; do
-        story "$apt: install on: $name"
+        story "$APT: install on: $name"
         testequal ok "$(printf '%s' "$result" | tr -d '\n')" "$what"
     done <<<"$table"
 }
