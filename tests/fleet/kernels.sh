@@ -216,7 +216,7 @@ nothing_lost() {
     same_modules
     testequal "$V1-1" "$(cat "$C/var/lib/nvidia-p2p/active" 2>&1)" "the active version"
     testequal ii "$(package_state nvidia-p2p-dkms)" "state"
-    testmatch "${V1//+/\\+}-1, $K.*installed" "$(inside dkms status 2>&1)" "dkms status"
+    testmatch "${V1//+/\\+}-1, ${K//+/\\+}.*installed" "$(inside dkms status 2>&1)" "dkms status"
 }
 
 # What goes wrong on a machine that works: nothing of it may be lost.
@@ -233,10 +233,10 @@ resilience_stories() {
     testmatch "^nvidia-p2p: error: .*apt install gcc-[0-9]" "$OUTPUT" "the cause"
     testmatch '^nvidia-p2p: error: .*run: dpkg-reconfigure nvidia-p2p-dkms$' "$OUTPUT" "the remedy"
     testnomatch 'dpkg --configure -a' "$OUTPUT" "the remedy"
-    testmatch "kernel $K keeps the modules of ${V1//+/\\+}-1" "$OUTPUT"
+    testmatch "kernel ${K//+/\\+} keeps the modules of ${V1//+/\\+}-1" "$OUTPUT"
     nothing_lost
     testnomatch '-1 installed' "$(kernel_status)" "status"
-    testmatch "kernel $K keeps its old NVIDIA modules" "$(motd)" "login notice"
+    testmatch "kernel ${K//+/\\+} keeps its old NVIDIA modules" "$(motd)" "login notice"
     no_compiler
     # Now the compiler is there and fails.
     sed -i 's/^MODULE_LICENSE/#error broken here\n&/' "$C/usr/src/nvidia-p2p-$V1-1/kernel-open/nvidia-uvm.c"
@@ -267,7 +267,7 @@ resilience_stories() {
     fresh resilience
     refuse_kernel "$V2-1"
     testfailure apt install refusing.deb
-    testmatch "^nvidia-p2p: error: kernel $K is too new.*it has modules of ${V1//+/\\+}-1" "$OUTPUT" "what apt shows"
+    testmatch "^nvidia-p2p: error: kernel ${K//+/\\+} is too new.*it has modules of ${V1//+/\\+}-1" "$OUTPUT" "what apt shows"
     testmatch 'run: dpkg --configure -a$' "$OUTPUT" "the remedy"
     same_modules
     testsuccess apt install "$(dkms_deb "$V1-1")"
@@ -279,7 +279,7 @@ resilience_stories() {
     printf '#!/bin/sh\necho "depmod: ERROR: No space left on device" >&2\nexit 1\n' >"$C/sbin/depmod"
     chmod 755 "$C/sbin/depmod"
     testfailure apt install "$(dkms_deb "$V2-1")"
-    testmatch "^nvidia-p2p: error: depmod $K failed .*dpkg --configure -a" "$OUTPUT" "what apt shows"
+    testmatch "^nvidia-p2p: error: depmod ${K//+/\\+} failed .*dpkg --configure -a" "$OUTPUT" "what apt shows"
     testmatch '^iF' "$(package_state nvidia-p2p-dkms)" "state"
     testnomatch '-1 installed' "$(kernel_status)" "status"
     rm "$C/sbin/depmod"
