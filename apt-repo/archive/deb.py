@@ -8,7 +8,18 @@ import tarfile
 
 from .errors import REFUSED, RepoError
 
-_COMPONENT = re.compile(r"[a-z0-9][a-z0-9.+-]*")
+# Debian policy 5.6.1, 5.6.5, 5.6.7, 5.6.12; a Section may have our component in front.  Paths and
+# index lines are made of these, so nothing else may be in them (one letter is enough for a name).
+_NAME = r"[a-z0-9][a-z0-9+.-]*"
+_VERSION = r"(?:[0-9]+:)?[0-9][A-Za-z0-9.+~-]*"
+_FIELDS = {
+    "Package": (re.compile(_NAME), "lower-case letters, digits, + - ."),
+    "Source": (re.compile(rf"{_NAME}(?: \({_VERSION}\))?"), "a package name, or that and (VERSION)"),
+    "Version": (re.compile(_VERSION), "[EPOCH:]UPSTREAM[-REVISION], UPSTREAM begins with a digit"),
+    "Architecture": (re.compile(r"[a-z0-9][a-z0-9-]*"), "for example amd64 or all"),
+    "Section": (re.compile(r"[a-z0-9][a-z0-9+.-]*(?:/[a-z0-9][a-z0-9+.-]*)?"),
+                "no valid component; use COMPONENT/SECTION, for example 555/kernel"),
+}
 
 
 class Deb:
@@ -24,16 +35,17 @@ class Deb:
         for wanted in ("Package", "Version", "Architecture", "SHA256", "SHA512"):
             if wanted not in field:
                 raise RepoError(f"{path}: control file has no {wanted}; rebuild it", REFUSED)
+        for name, (grammar, hint) in _FIELDS.items():
+            if name in field and not grammar.fullmatch(field[name]):
+                raise RepoError(f"{path}: field {name} is {field[name]!r}, not what Debian policy allows "
+                                f"({hint}); rebuild it", REFUSED)
         self.name = field["Package"]
         self.version = field["Version"]
         self.architecture = field["Architecture"]
         self.sha256 = field["SHA256"]
         self.section = field.get("Section", "misc")
         self.component = self.section.split("/")[0] if "/" in self.section else "main"
-        if not _COMPONENT.fullmatch(self.component):
-            raise RepoError(f"{path}: Section {self.section} names no valid component; "
-                            "use COMPONENT/SECTION, for example 555/kernel", REFUSED)
-        source = field.get("Source", self.name).split()[0]
+        source = field.get("Source", self.name).split(" ")[0]
         letter = source[:4] if source.startswith("lib") else source[:1]
         version = self.version.split(":", 1)[-1]  # file names carry no epoch
         self.filename = (f"pool/{self.component}/{letter}/{source}/"

@@ -5,6 +5,7 @@ Each report is the file that `p2p-verify --prometheus FILE` wrote on one host, o
 any Prometheus text that holds its metrics (a scrape of node_exporter will do).
 Verdicts are p2p-verify's exit statuses (tools/lib/util/verdict.h).
 """
+import hashlib
 import math
 import os
 import re
@@ -38,8 +39,14 @@ class Gate:
     def check(self, path):
         """Number of hosts that prove the state.  Raises RepoError (GATE) with all reasons."""
         reports = _find(path)
-        reasons, proofs = [], 0
+        reasons, proofs, seen = [], 0, {}
         for report in reports:
+            # A report has the second of its run in it: the same bytes are one host's, counted twice.
+            with open(report, "rb") as f:
+                first = seen.setdefault(hashlib.sha256(f.read()).digest(), report)
+            if first != report:
+                reasons.append(f"{report}: is {first} once more, byte for byte, and one host counts once")
+                continue
             samples = _parse(report)
             against = self._against(samples)
             reasons += [f"{report}: {r}" for r in against]
@@ -79,11 +86,26 @@ class Gate:
                 reasons.append("report is older than the state to promote")
         if self.module:
             for name, labels, _ in samples:
-                if name == "nvidia_p2p_info" and labels.get("module") != self.module:
-                    reasons.append(f"module {labels.get('module')!r} is loaded, not {self.module}")
+                if name == "nvidia_p2p_info":
+                    reasons += self._other_module(labels)
             if not any(n == "nvidia_p2p_info" for n, _, _ in samples):
                 reasons.append("no nvidia_p2p_info in it")
         return reasons
+
+    def _other_module(self, labels):
+        """NVIDIA's release is in label module, ours (UP+p2pN) in label marker, where it is exported."""
+        release, _, level = self.module.partition("+")
+        if labels.get("module") != release:
+            return [f"module {labels.get('module')!r} is loaded, not {release}"]
+        if not level:
+            return []
+        if "marker" not in labels:
+            return [f"does not say which change level is loaded; give --gate-module {release}, "
+                    "or update nvidia-p2p-tools on that host"]
+        # A package's version has a revision too, the marker has none.
+        if labels["marker"] != self.module.rpartition("-")[0] and labels["marker"] != self.module:
+            return [f"module {labels['marker']!r} is loaded, not {self.module}"]
+        return []
 
     def _proves(self, samples):
         enough = LEVELS[LEVELS.index(self.level):]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The archive's front page: one file, no scripts, nothing fetched from elsewhere."""
+import re
 from html import escape
 
 from . import index
@@ -39,9 +40,11 @@ def render(states, url, fingerprints):
     for suite in states.suites():
         snapshot = states.current(suite)
         release = states.current_release(suite)
-        branches = [c for c in snapshot.components if c != "main"]
-        # One driver branch at a time: the newest, for the reader to change.
-        chosen = (sorted(branches, key=lambda b: (len(b), b))[-1:] + ["main"])
+        # One driver branch at a time: the newest, for the reader to change.  What else there is
+        # beside a branch (555-runfile) is for machines that know that they need it.
+        branches = sorted((c for c in snapshot.components if c.isdecimal()), key=int)
+        runfiles = [c for c in snapshot.components if re.fullmatch(r"[0-9]+-runfile", c)]
+        chosen = branches[-1:] + ["main"]
         out.append(f"<h2>{escape(suite)}</h2>\n<pre>"
                    f"curl -fsSLo {KEYRING_PATH} {escape(url)}/{KEYRING}\n"
                    f"cat &gt;/etc/apt/sources.list.d/nvidia-p2p.sources &lt;&lt;'END'\n"
@@ -50,6 +53,9 @@ def render(states, url, fingerprints):
         if len(branches) > 1:
             out.append(f"<p>Driver branches: {escape(' '.join(branches))}. Name the one that the "
                        "machine runs.</p>\n")
+        if runfiles:
+            out.append(f"<p>{escape(' '.join(runfiles))}: only for machines whose user space came from "
+                       "NVIDIA's .run installer; name it beside the branch there.</p>\n")
         out.append(f"<p>State {snapshot.number} of {escape(release['Date'])}, valid until "
                    f"{escape(release['Valid-Until'])}.</p>\n"
                    "<table><tr><th>Component<th>Package<th>Version<th>Arch.<th>Roll-out</tr>\n")

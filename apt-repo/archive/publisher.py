@@ -141,10 +141,12 @@ def previous_number(states, suite):
     """Number of the state that a roll-back of the suite goes to by default."""
     current = states.required(suite)
     here = current.restores or current.number
+    # A state that has all of the present packages, at other phases or with more, takes nothing back.
     older = [s for s in states.published(suite)
-             if s.number < here and s.packages != current.packages]
+             if s.number < here and set(current.packages) - set(s.packages)]
     if not older:
-        raise RepoError(f"suite {suite}: no state before number {here}; see list --snapshots",
+        raise RepoError(f"suite {suite}: no state before number {here} lacks any of its packages, so "
+                        "there is nothing to remove; see list --snapshots, or name what to --drop",
                         REFUSED)
     return older[-1].restores or older[-1].number
 

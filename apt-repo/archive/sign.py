@@ -11,7 +11,12 @@ _ARMOR_LINE = 64
 
 
 class Key:
-    """A secret key, given as 40 hex digits (in $GNUPGHOME) or as a GNUPGHOME that holds one."""
+    """A secret key, given as 40 hex digits (in $GNUPGHOME) or as a GNUPGHOME that holds one.
+
+    The digits name a primary key or a signing subkey of it.  fingerprint is the primary's, which is
+    what clients see; signer is the one that signs: the one that was named, or the only signing
+    subkey of a primary that cannot sign.
+    """
 
     def __init__(self, given):
         self.home, wanted = (given, None) if os.path.isdir(given) else (None, given.upper())
@@ -20,15 +25,31 @@ class Key:
                             "make a test key with make-test-key", REFUSED)
         listing = self._gpg(["--with-colons", "--list-secret-keys"] + ([wanted] if wanted else []),
                             missing=f"--key {given}: no such secret key; import it with gpg --import")
-        keys = re.findall(r"^sec:([^:]*):[^\n]*\n(?:(?!sec:)[^\n]*\n)*?fpr:+([0-9A-F]+):",
-                          listing.decode(), flags=re.M)
-        if len(keys) != 1:
-            raise RepoError(f"--key {given}: holds {len(keys)} secret keys, one is wanted; "
+        keys = _secret_keys(listing.decode("utf-8", "replace"))
+        primaries = [k for k in keys if k.primary]
+        if len(primaries) != 1:
+            raise RepoError(f"--key {given}: holds {len(primaries)} secret keys, one is wanted; "
                             "set GNUPGHOME and give each by its fingerprint", REFUSED)
-        validity, self.fingerprint = keys[0]
-        if validity in ("e", "r", "d"):
-            raise RepoError(f"--key {given}: key {self.fingerprint} is expired, revoked or "
-                            "disabled; extend it or use another", REFUSED)
+        self.fingerprint = primaries[0].fingerprint
+        self.signer = self._signer(given, wanted or self.fingerprint, keys)
+
+    @staticmethod
+    def _signer(given, wanted, keys):
+        named = next(k for k in keys if k.fingerprint == wanted)
+        if named.dead:
+            raise RepoError(f"--key {given}: key {wanted} is expired, revoked or disabled; extend it "
+                            "or use another", REFUSED)
+        able = [k for k in ([named] if named.signs else keys if named.primary else [])
+                if k.signs and not k.dead and not k.absent]
+        if len(able) == 1:
+            return able[0].fingerprint
+        if named.signs:
+            raise RepoError(f"--key {given}: the secret part of {wanted} is not here; import it with "
+                            "gpg --import", REFUSED)
+        others = " ".join(k.fingerprint for k in able)
+        raise RepoError(f"--key {given}: key {wanted} is not made to sign; give the fingerprint of a "
+                        f"signing subkey{f': {others}' if others else ', of which none is usable here'}",
+                        REFUSED)
 
     def public(self):
         """The public key as a keyring that apt reads."""
@@ -44,21 +65,55 @@ class Key:
     def _sign(self, how, text):
         # `!` holds gpg to the key that was named, not to a newer subkey of it.
         return self._gpg(["--pinentry-mode", "loopback", "--digest-algo", "SHA512", "--no-emit-version",
-                          "--local-user", self.fingerprint + "!"] + how, text)
+                          "--status-fd", "2", "--local-user", self.signer + "!"] + how, text)
 
     def _gpg(self, arguments, data=b"", missing=None):
         command = ["gpg", "--batch", "--no-tty", "--quiet"]
         if self.home:
             command += ["--homedir", self.home]
         result = subprocess.run(command + arguments, input=data, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, check=False)
+                                stderr=subprocess.PIPE, check=False,
+                                env={**os.environ, "LC_ALL": "C"})
         if result.returncode:
             if missing:
                 raise RepoError(missing, REFUSED)
-            why = result.stderr.decode("utf-8", "replace").strip().split("\n")[-1]
-            raise RepoError(f"gpg cannot sign with {self.fingerprint} ({why}); "
-                            "check that gpg-agent can use the key", FAILED)
+            raise RepoError(f"gpg cannot use {self.fingerprint}: "
+                            f"{_cause(result.stderr.decode('utf-8', 'replace'))}", FAILED)
         return result.stdout
+
+
+class _SecretKey:
+    """One record of gpg --with-colons (doc/DETAILS of GnuPG)."""
+
+    def __init__(self, record, fingerprint):
+        self.primary = record[0] == "sec"
+        self.dead = record[1] in ("e", "r", "d", "i") or "D" in record[11]
+        self.signs = "s" in record[11]  # an upper-case S speaks of the subkeys
+        self.absent = record[14] == "#"  # only a stub of it
+        self.fingerprint = fingerprint
+
+
+def _secret_keys(listing):
+    keys, record = [], None
+    for line in listing.splitlines():
+        field = line.split(":") + [""] * 15
+        if field[0] in ("sec", "ssb"):
+            record = field
+        elif field[0] == "fpr" and record:
+            keys.append(_SecretKey(record, field[9]))
+            record = None
+    return keys
+
+
+def _cause(stderr):
+    """What stops gpg, with a remedy; its last line names only what it was doing."""
+    if re.search(r"^\[GNUPG:\] (NEED|BAD|MISSING)_PASSPHRASE", stderr, flags=re.M):
+        return ("it needs a passphrase and nobody can be asked; put it into gpg-agent with "
+                "gpg-preset-passphrase, or use a key without one")
+    if "No secret key" in stderr:
+        return "its secret part is not here; import it with gpg --import"
+    lines = [l for l in stderr.strip().split("\n") if l and not l.startswith("[GNUPG:]")]
+    return f"{lines[-1] if lines else 'no message'}; check that gpg-agent can use the key"
 
 
 def in_release(keys, text):

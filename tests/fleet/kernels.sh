@@ -174,6 +174,204 @@ kernels_stories() {
         same_modules
     fi
     leave
+    resilience_stories "$1"
+    sandbox_stories
+}
+
+# Nothing that p2p-verify reads may be hidden from the unit that writes the metrics (systemd.exec(5)).
+sandbox_stories() {
+    local unit=$P2P_TOP/debian/nvidia-p2p-verify.service verify=$P2P_OUT/build/tools/p2p-verify/p2p-verify m=$P2P_WORK/hidden
+    story "$LABEL: the timer's unit hides nothing that p2p-verify reads"
+    # /lib/modules; kernel log; /dev/nvidia*, /dev/kmsg (ProtectClock implies DeviceAllow=char-rtc); processes; homes.
+    testequal '' "$(grep -E '^(ProtectKernelModules|ProtectKernelLogs|ProtectClock|PrivateDevices|DevicePolicy|DeviceAllow|ProtectProc|ProcSubset|PrivatePIDs|PrivateUsers|InaccessiblePaths|TemporaryFileSystem|RootDirectory)=|^ProtectHome=(yes|true|tmpfs)' "$unit")" "directives"
+    testmatch '^CapabilityBoundingSet=.*CAP_SYS_PTRACE' "$(cat "$unit")"
+    testnomatch '^CapabilityBoundingSet=.*CAP_(SYS_MODULE|SYS_TIME)' "$(cat "$unit")"
+    [ -x "$verify" ] || return 0
+    # What such a directive would cost: the finding that a reboot waits for.
+    rm -rf "$m"
+    mkdir "$m"
+    tar -C "$m" --strip-components=1 -xzf "$P2P_TOP/tests/fixtures/machines/kernels.tar.gz"
+    _run "$verify" --level env --root "$m" --prometheus "$P2P_WORK/seen.prom"
+    testmatch 'id="no-module-for-kernel"' "$(cat "$P2P_WORK/seen.prom")" "with /lib/modules"
+    rm -rf "$m/lib/modules"
+    mkdir "$m/lib/modules"
+    _run "$verify" --level env --root "$m" --prometheus "$P2P_WORK/hidden.prom"
+    testmatch 'id="module-unknown"' "$(cat "$P2P_WORK/hidden.prom")" "without it"
+}
+
+# no_compiler: what compiles for the kernel of the root is not there; a second call brings it back.
+no_compiler() {
+    local f
+    for f in "$C"/usr/bin/*gcc-[0-9]*; do
+        case $f in
+        *gcc-ar* | *gcc-nm* | *gcc-ranlib*) ;;
+        *.off) mv "$f" "${f%.off}" ;;
+        *) mv "$f" "$f.off" ;;
+        esac
+    done
+}
+kernel_status() { inside /usr/lib/nvidia-p2p/modules status | sed -n "s/^$K: //p"; }
+conf() { if [ -e "$C/etc/modprobe.d/nvidia-p2p.conf" ]; then echo there; else echo gone; fi; }
+nothing_lost() {
+    same_modules
+    testequal "$V1-1" "$(cat "$C/var/lib/nvidia-p2p/active" 2>&1)" "the active version"
+    testequal ii "$(package_state nvidia-p2p-dkms)" "state"
+    testmatch "${V1//+/\\+}-1, ${K//+/\\+}.*installed" "$(inside dkms status 2>&1)" "dkms status"
+}
+
+# What goes wrong on a machine that works: nothing of it may be lost.
+resilience_stories() {
+    local n
+    with_module "$1"
+
+    story "$LABEL: a reconfiguration that fails loses nothing, and names the command that repairs"
+    n=99.2-broken
+    fresh resilience
+    rm -rf "$C/var/lib/nvidia-p2p/built" # as docs/fleet.md says for a new key
+    no_compiler
+    testfailure inside dpkg-reconfigure nvidia-p2p-dkms
+    testmatch "^nvidia-p2p: error: .*apt install gcc-[0-9]" "$OUTPUT" "the cause"
+    testmatch '^nvidia-p2p: error: .*run: dpkg-reconfigure nvidia-p2p-dkms$' "$OUTPUT" "the remedy"
+    testnomatch 'dpkg --configure -a' "$OUTPUT" "the remedy"
+    testmatch "kernel ${K//+/\\+} keeps the modules of ${V1//+/\\+}-1" "$OUTPUT"
+    nothing_lost
+    testnomatch '-1 installed' "$(kernel_status)" "status"
+    testmatch "kernel ${K//+/\\+} keeps its old NVIDIA modules" "$(motd)" "login notice"
+    no_compiler
+    # Now the compiler is there and fails.
+    sed -i 's/^MODULE_LICENSE/#error broken here\n&/' "$C/usr/src/nvidia-p2p-$V1-1/kernel-open/nvidia-uvm.c"
+    testfailure inside dpkg-reconfigure nvidia-p2p-dkms
+    testmatch 'broken here' "$OUTPUT" "the cause"
+    nothing_lost
+    testequal '' "$(find "$C/var/lib/dkms/nvidia-p2p/$V1-1" -name '.old*')" "left"
+    sed -i '/^#error/d' "$C/usr/src/nvidia-p2p-$V1-1/kernel-open/nvidia-uvm.c"
+    testsuccess inside dpkg-reconfigure nvidia-p2p-dkms
+    testequal "$V1-1 installed" "$(kernel_status)" "status"
+    testsuccess whole "$K" "$V1"
+
+    story "$LABEL: a running kernel that does not compile takes nothing from another one"
+    fresh resilience
+    testsuccess apt install "$(image $n)" "$(headers $n)"
+    mv "$C/bin/uname" "$C/bin/uname.real"
+    # shellcheck disable=SC2016
+    printf '#!/bin/sh\ncase $* in -r) echo %s ;; *) exec /bin/uname.real "$@" ;; esac\n' "$n" >"$C/bin/uname"
+    chmod 755 "$C/bin/uname"
+    testfailure inside dpkg-reconfigure nvidia-p2p-dkms
+    nothing_lost
+    testequal "$V1-1 installed" "$(kernel_status)" "status"
+    mv "$C/bin/uname.real" "$C/bin/uname"
+    testsuccess inside dpkg-reconfigure nvidia-p2p-dkms
+    nothing_lost
+
+    story "$LABEL: a release that refuses the kernel takes no working modules away"
+    fresh resilience
+    refuse_kernel "$V2-1"
+    testfailure apt install refusing.deb
+    testmatch "^nvidia-p2p: error: kernel ${K//+/\\+} is too new.*it has modules of ${V1//+/\\+}-1" "$OUTPUT" "what apt shows"
+    testmatch 'run: dpkg --configure -a$' "$OUTPUT" "the remedy"
+    same_modules
+    testsuccess apt install "$(dkms_deb "$V1-1")"
+    nothing_lost
+
+    story "$LABEL: depmod that fails is an error, and another run repairs it"
+    fresh resilience
+    mv "$C/sbin/depmod" "$C/sbin/depmod.real"
+    printf '#!/bin/sh\necho "depmod: ERROR: No space left on device" >&2\nexit 1\n' >"$C/sbin/depmod"
+    chmod 755 "$C/sbin/depmod"
+    testfailure apt install "$(dkms_deb "$V2-1")"
+    testmatch "^nvidia-p2p: error: depmod ${K//+/\\+} failed .*dpkg --configure -a" "$OUTPUT" "what apt shows"
+    testmatch '^iF' "$(package_state nvidia-p2p-dkms)" "state"
+    testnomatch '-1 installed' "$(kernel_status)" "status"
+    rm "$C/sbin/depmod"
+    mv "$C/sbin/depmod.real" "$C/sbin/depmod"
+    testsuccess inside dpkg --configure -a
+    testsuccess whole "$K" "$V2"
+    testequal "$V2-1 installed" "$(kernel_status)" "status"
+    # What modprobe does not know is not installed.
+    sed -i '/nvidia-uvm/d' "$C/lib/modules/$K/modules.dep"
+    testsuccess inside dpkg-reconfigure nvidia-p2p-dkms
+    testmatch '^updates/dkms/nvidia-uvm.ko' "$(cat "$C/lib/modules/$K/modules.dep")" "modules.dep"
+
+    story "$LABEL: a deconfiguration that is called off leaves everything in place"
+    fresh resilience
+    breaking
+    testfailure inside dpkg --auto-deconfigure -i /debs/breaking.deb
+    nothing_lost
+    testequal there "$(conf)" "modprobe's file"
+    testequal "$V1-1 installed" "$(kernel_status)" "status"
+
+    story "$LABEL: a removal that is called off brings everything back"
+    # What comes after ours in prerm: systemd's part, for example.
+    echo 'exit 1' >>"$C/var/lib/dpkg/info/nvidia-p2p-dkms.prerm"
+    testfailure inside dpkg -r nvidia-p2p-dkms
+    testsuccess whole "$K" "$V1"
+    testequal ri "$(package_state nvidia-p2p-dkms)" "state: to be removed, installed"
+    testequal there "$(conf)" "modprobe's file"
+    leave
+    initramfs_stories
+    leave
+}
+
+# The initramfs takes modules and modprobe's file, so it comes after both.
+initramfs_stories() {
+    local log=$P2P_WORK/initramfs.log
+    story "$LABEL: an initramfs is made after modprobe's file, and again when only that changed"
+    fresh initramfs
+    mkdir -p "$C/boot"
+    : >"$C/boot/initrd.img-$K"
+    # shellcheck disable=SC2016
+    printf '#!/bin/sh\necho "$* $(ls /etc/modprobe.d/nvidia-p2p.conf 2>/dev/null) $(ls /lib/modules/%s/updates/dkms 2>/dev/null | wc -l)" >>/initramfs.log\n' "$K" >"$C/usr/sbin/update-initramfs"
+    printf '#!/bin/sh\necho usr/lib/modules/x/kernel/drivers/gpu/drm/nouveau/nouveau.ko\n' >"$C/usr/bin/lsinitramfs"
+    chmod 755 "$C/usr/sbin/update-initramfs" "$C/usr/bin/lsinitramfs"
+    log=$C/initramfs.log
+    testsuccess inside dpkg -r nvidia-p2p-dkms
+    testequal "-u -k $K  0" "$(cat "$log")" "what the one after a removal sees"
+    rm "$log"
+    testsuccess apt install "$(dkms_deb "$V1-1")"
+    testequal "-u -k $K /etc/modprobe.d/nvidia-p2p.conf 5" "$(cat "$log")" "what the one after an installation sees"
+    rm "$log"
+    testsuccess inside dpkg-reconfigure nvidia-p2p-dkms
+    testsuccess test ! -e "$log"
+    echo '# mine' >>"$C/etc/modprobe.d/nvidia-p2p.conf"
+    testsuccess inside dpkg-reconfigure nvidia-p2p-dkms
+    testequal "-u -k $K /etc/modprobe.d/nvidia-p2p.conf 5" "$(cat "$log")" "after the file changed"
+
+    story "$LABEL: modprobe's file that was deleted stays deleted, and that is said once"
+    rm "$log" "$C/etc/modprobe.d/nvidia-p2p.conf"
+    testsuccess inside dpkg-reconfigure nvidia-p2p-dkms
+    testmatch '^nvidia-p2p: /etc/modprobe.d/nvidia-p2p.conf was deleted here and stays so; to have it back: cp ' "$OUTPUT" "what is shown"
+    testequal gone "$(conf)" "modprobe's file"
+    testequal "-u -k $K  5" "$(cat "$log")" "the initramfs"
+    testsuccess apt install --reinstall "$(dkms_deb "$V1-1")"
+    testnomatch 'was deleted' "$OUTPUT" "the second time"
+    testequal gone "$(conf)" "modprobe's file"
+    testsuccess inside cp /usr/share/nvidia-p2p/modprobe.conf /etc/modprobe.d/nvidia-p2p.conf
+    testsuccess inside dpkg-reconfigure nvidia-p2p-dkms
+    testequal "$(cd "$C/usr/share/nvidia-p2p" && sha256sum <modprobe.conf | cut -d' ' -f1)" "$(cat "$C/var/lib/nvidia-p2p/modprobe.sha256")" "ours again"
+    testsuccess inside dpkg -r nvidia-p2p-dkms
+    testsuccess inside dpkg -P nvidia-p2p-dkms
+    testequal gone "$(conf)" "modprobe's file"
+    testequal '' "$(find "$C/var/lib" "$C/etc" -name 'nvidia-p2p*' ! -path '*/dpkg/*' ! -path '*/apt/*' ! -name '*.pref')" "left"
+}
+
+# refuse_kernel VERSION: $DEBS/refusing.deb is that release, known not to compile for the root's kernel.
+refuse_kernel() {
+    local d=$P2P_WORK/refusing
+    rm -rf "$d"
+    dpkg-deb -R "$DEBS/$(dkms_deb "$1")" "$d"
+    sed -i "s/^KERNEL_REFUSED=.*/KERNEL_REFUSED='4.0'/" "$d"/usr/src/*/dkms-build
+    dpkg-deb --root-owner-group -Zgzip -z1 -b "$d" "$DEBS/refusing.deb" >/dev/null
+}
+
+# /debs/breaking.deb breaks ours, and its own preinst fails.
+breaking() {
+    local d=$P2P_WORK/breaking
+    rm -rf "$d"
+    mkdir -p "$d/DEBIAN" "$C/debs"
+    printf 'Package: breaking\nVersion: 1\nArchitecture: all\nMaintainer: Tests <tests@example.org>\nBreaks: nvidia-p2p-dkms (<< 999)\nDescription: stand-in\n' >"$d/DEBIAN/control"
+    printf '#!/bin/sh\nexit 1\n' >"$d/DEBIAN/preinst"
+    chmod 755 "$d/DEBIAN/preinst"
+    dpkg-deb --root-owner-group -Zgzip -b "$d" "$C/debs/breaking.deb" >/dev/null
 }
 
 # metrics_name KERNEL: the metrics name it, on a machine with GPUs to which the kernels of this root are given.

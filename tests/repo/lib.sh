@@ -19,7 +19,7 @@ repo_setup() {
 
 repo_cleanup() {
     [ -z "${SERVER:-}" ] || kill "$SERVER" 2>/dev/null
-    for name in old new rogue; do
+    for name in old new rogue sub; do
         [ ! -d "$KEYS/$name" ] || gpgconf --homedir "$KEYS/$name" --kill all
     done
 }

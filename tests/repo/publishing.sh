@@ -102,7 +102,7 @@ bad_input() {
     testexit 2 publish bad old "$P2P_WORK/before"
     testoneline 'neither .deb nor .changes'
     testexit 2 publish bad old "$(deb 2.0 p '../kernel')"
-    testoneline 'names no valid component'
+    testoneline "field Section is '../kernel'"
     testexit 2 publish bad none "$(deb 2.0)"
     testoneline 'neither a folder nor a fingerprint'
     testexit 2 "$P2P_TOP/apt-repo/publish" --repo "$WWW/bad" --suite jammy --key "$(printf '%040d' 0)" "$(deb 2.0)"
@@ -119,8 +119,32 @@ bad_input() {
     testoneline 'no state 9'
     testexit 2 publish bad old --date 1000000000 "$(deb 2.0)"
     testoneline 'is before that of the live Release'
+    # What file names and index lines are made of.
+    for field in 'Package: ../../../x' 'Package: P' 'Source: ../../../../etc/x' 'Source: q ../1' 'Version: 1/../../../x' \
+        'Version: v1' 'Architecture: ../amd64' 'Architecture: amd64 x' 'Section: 555/../x'; do
+        testexit 2 publish bad old "$(hostile "$field")"
+        testoneline "hostile.deb: field ${field%%:*} is '${field#*: }'"
+    done
+    testequal '' "$(find "$P2P_WORK" -newer "$P2P_WORK/before" \( -name 'x' -o -name 'x_*' \) -print)" "written outside"
     find "$WWW/bad/dists" -type f -exec sha256sum {} + | sort >"$P2P_WORK/after"
     testsuccess cmp "$P2P_WORK/before" "$P2P_WORK/after"
+}
+
+# hostile FIELD: a .deb that dpkg-deb itself would not make.
+hostile() {
+    local tree=$P2P_WORK/hostile name=${1%%:*}
+    rm -rf "$tree"
+    mkdir -p "$tree"
+    {
+        printf 'Package: p\nVersion: 3.0\nArchitecture: amd64\nMaintainer: T <t@example.org>\nSection: kernel\n' | grep -v "^$name:" || true
+        printf '%s\nDescription: test\n' "$1"
+    } >"$tree/control"
+    tar -C "$tree" --owner=0 --group=0 -czf "$tree/control.tar.gz" ./control
+    tar -C "$tree" -czf "$tree/data.tar.gz" -T /dev/null
+    echo 2.0 >"$tree/debian-binary"
+    rm -f "$P2P_WORK/hostile.deb"
+    (cd "$tree" && ar rc "$P2P_WORK/hostile.deb" debian-binary control.tar.gz data.tar.gz)
+    printf '%s\n' "$P2P_WORK/hostile.deb"
 }
 
 same_version() {
@@ -250,8 +274,13 @@ rollbacks() {
     testequal 3.0 "$(audit back)"
     testsuccess tool rollback back old --suite jammy --drop p=2.0
     testequal '1.0 3.0 ' "$(sed -n 's/^Version: //p' "$WWW/back/dists/jammy/main/binary-amd64/Packages" | tr '\n' ' ')"
+    # The state before has what was dropped: going there would bring the bad release back.
+    testexit 0 tool rollback back old --suite jammy
+    testmatch 'removed p=3.0' "$OUTPUT"
+    testsuccess tool rollback back old --suite jammy --to 7
+    testequal '1.0 3.0 ' "$(sed -n 's/^Version: //p' "$WWW/back/dists/jammy/main/binary-amd64/Packages" | tr '\n' ' ')"
     testsuccess "$P2P_TOP/apt-repo/list" --repo "$WWW/back" --snapshots
-    testequal 8 "$(printf '%s\n' "$OUTPUT" | wc -l)" "lines: suite and seven states"
+    testequal 10 "$(printf '%s\n' "$OUTPUT" | wc -l)" "lines: suite and nine states"
 }
 
 promotion() {
@@ -269,6 +298,14 @@ promotion() {
 }
 
 front_page() {
+    story "the front page names the newest branch by number, and what is for other machines apart"
+    testsuccess publish branches old "$(deb 1.0 p 555/kernel)" "$(deb 2.0 p 1000/kernel)" "$(deb 1.0 r 555-runfile/kernel)"
+    testsuccess tool site branches old --url "$URL/branches"
+    page=$(cat "$WWW/branches/index.html")
+    testmatch '^Components: 1000 main$' "$page" "the lines to type"
+    testmatch 'Driver branches: 555 1000\.' "$page"
+    testmatch '<p>555-runfile: only for machines whose user space came from' "$page"
+
     story "the front page shows packages, fingerprint and a source that works"
     base site
     testsuccess tool site site old --url "$URL/site"
@@ -292,6 +329,51 @@ test_key() {
     testoneline 'allow 80'
     testexit 64 "$P2P_TOP/apt-repo/make-test-key"
     testequal "$(cat "$KEYS/old.fpr")" "$("$P2P_TOP/apt-repo/make-test-key" "$KEYS/old")" "second run"
+
+    local home=$KEYS/sub primary signing other
+    story "a key whose primary only certifies signs by its subkey; what stops gpg is named"
+    mkdir -m 700 "$home"
+    # shellcheck disable=SC2317
+    key() { gpg --homedir "$home" --batch --quiet --pinentry-mode loopback --passphrase "$@"; }
+    testsuccess key '' --quick-generate-key 'certifies only <t@example.org>' ed25519 cert never
+    primary=$(fingerprints "$home")
+    testexit 2 tool publish subkey sub --suite jammy "$(deb 1.0)"
+    testoneline "$primary is not made to sign; .* none is usable"
+    testsuccess key '' --quick-add-key "$primary" ed25519 sign never
+    signing=$(fingerprints "$home" | tail -n 1)
+    testsuccess key '' --quick-add-key "$primary" cv25519 encr never
+    other=$(fingerprints "$home" | tail -n 1)
+    key '' --armor --export "$primary" >"$home/public.asc" 2>>"$_log"
+    for name in "$signing" "$primary"; do
+        testsuccess env "GNUPGHOME=$home" "$P2P_TOP/apt-repo/publish" --repo "$WWW/subkey" --suite jammy --key "$name" "$(deb 1.0)"
+        client subkey subkey sub
+        testsuccess update
+    done
+    testmatch "$(printf %s "$primary" | sed 's/..../& /g; s/ $//')" \
+        "$(tool site subkey sub --url "$URL/subkey" >/dev/null && cat "$WWW/subkey/index.html")" "the fingerprint on the page"
+    testexit 2 env "GNUPGHOME=$home" "$P2P_TOP/apt-repo/resign" --repo "$WWW/subkey" --key "$other"
+    testoneline "$other is not made to sign"
+    testsuccess key '' --quick-add-key "$primary" ed25519 sign never
+    testexit 2 tool resign subkey sub
+    testoneline "give the fingerprint of a signing subkey: $signing [0-9A-F]{40}"
+    gpgconf --homedir "$home" --kill all
+    rm "$home/private-keys-v1.d/$(grip "$home" "$signing").key"
+    testexit 2 env "GNUPGHOME=$home" "$P2P_TOP/apt-repo/resign" --repo "$WWW/subkey" --key "$signing"
+    testoneline "secret part of $signing is not here"
+    gpgconf --homedir "$home" --kill all
+    rm -rf "$home"
+    mkdir -m 700 "$home"
+    testsuccess key secret --quick-generate-key 'with a passphrase <t@example.org>' ed25519 sign never
+    gpgconf --homedir "$home" --kill all
+    testexit 1 tool publish locked sub --suite jammy "$(deb 1.0)"
+    testoneline 'it needs a passphrase and nobody can be asked'
+    gpgconf --homedir "$home" --kill all
+}
+fingerprints() { gpg --homedir "$1" --with-colons --list-secret-keys 2>>"$_log" | awk -F: '$1 == "fpr" { print $10 }'; }
+# grip HOME FINGERPRINT: the name of the file that holds the secret part.
+grip() {
+    gpg --homedir "$1" --with-colons --with-keygrip --list-secret-keys 2>>"$_log" |
+        awk -F: -v f="$2" '$1 == "fpr" { on = $10 == f } on && $1 == "grp" { print $10 }'
 }
 
 # $CLIENTS clients update until the publishes are over; each update must succeed and show a version
@@ -378,6 +460,22 @@ gates() {
     report "$g/b/b.prom" data 10 60 'nvidia_p2p_finding{level="data",id="x",severity="slow",subject="a \"b\", {c}\\"} 1'
     gate 5 '2 of 2 reports .*, 3 wanted' --gate-min-hosts 3
     gate 5 "module '555.58.02' is loaded, not 999" --gate-module 999
+    # An empty variable, or options of a gate that is not there, must not open it.
+    for options in '--gate=' '--gate-min-hosts 3' '--gate-module 555.58.02' "--gate $g --gate-module="; do
+        # shellcheck disable=SC2086
+        testexit 64 tool promote gated old --from jammy-canary --to jammy $options
+        testoneline 'is empty|needs --gate'
+    done
+    cp "$g/a.prom" "$g/c.prom"
+    gate 5 "c.prom: is .*a.prom once more, byte for byte" --gate-min-hosts 2
+    rm "$g/c.prom"
+    gate 5 'does not say which change level is loaded' --gate-module 555.58.02+p2p2-1
+    sed -i.bak 's/module="555.58.02"/&,marker="555.58.02+p2p1"/' "$g/a.prom" "$g/b/b.prom"
+    gate 5 "module '555.58.02\+p2p1' is loaded, not 555.58.02\+p2p2" --gate-module 555.58.02+p2p2-1
+    sed -i 's/+p2p1"/+p2p2"/' "$g/b/b.prom"
+    gate 5 "b.prom: module '555.58.02\+p2p2' is loaded, not 555.58.02\+p2p1" --gate-module 555.58.02+p2p1
+    mv "$g/a.prom.bak" "$g/a.prom"
+    mv "$g/b/b.prom.bak" "$g/b/b.prom"
     testfailure test -e "$WWW/gated/dists/jammy"
     if command -v promtool >/dev/null; then
         for f in "$g/a.prom" "$g/b/b.prom"; do
@@ -423,4 +521,17 @@ phased() {
         esac
     done
     testnomatch '^Phased' "$(cat "$WWW/phased/dists/jammy/main/binary-amd64/Packages")"
+
+    story "a roll-back passes over the phases of a roll-out, to the state before it"
+    export SUITE=jammy-canary
+    publish phases old "$(deb 1.0)" >/dev/null
+    testsuccess tool promote phases old --from jammy-canary --to jammy
+    publish phases old "$(deb 2.0)" >/dev/null
+    unset SUITE
+    for percent in 10 50; do testsuccess tool promote phases old --from jammy-canary --to jammy --phase $percent; done
+    testsuccess tool rollback phases old --suite jammy
+    testmatch 'removed p=2.0' "$OUTPUT"
+    testequal 1.0 "$(audit phases)"
+    testexit 2 tool rollback phases old --suite jammy
+    testoneline 'nothing to remove'
 }
