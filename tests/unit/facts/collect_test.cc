@@ -294,6 +294,21 @@ BOOST_AUTO_TEST_CASE(a_link_is_not_written_through) {
     BOOST_TEST(!fs::exists(part));
 }
 
+BOOST_AUTO_TEST_CASE(a_pipe_in_a_copy_of_sys_holds_nobody_up) {
+    const Snapshot s(machine("ready"));
+    const std::string dir = s.root() + "/sys/bus/pci/devices/0000:41:00.0/";
+    for (const char* name : {"vendor", "config", "resource"}) {
+        fs::rename(dir + name, dir + "kept");
+        BOOST_REQUIRE(::mkfifo((dir + name).c_str(), 0600) == 0);
+        const auto one_line = [&](const std::runtime_error& e) {
+            return std::string(e.what()).find(dir + name + ": not a regular file") == 0;
+        };
+        BOOST_CHECK_EXCEPTION(at(s.root()), std::runtime_error, one_line);
+        fs::rename(dir + "kept", dir + name);
+    }
+    BOOST_TEST(at(s.root()).gpus.size() == 2U);
+}
+
 BOOST_AUTO_TEST_CASE(a_snapshot_cannot_lead_out) {
     const Temp t;
     fs::create_directories(t.dir + "/root/proc");
