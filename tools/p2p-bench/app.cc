@@ -33,7 +33,8 @@ std::unique_ptr<CLI::App> makeApp(Options& o) {
         ->type_name("S")
         ->check(CLI::Range(1.0, 86400.0));
     app->add_option("--min-share", o.min_share,
-                    "exit with status 10 if a pair reaches less of its limit")
+                    "exit with status 10 if a pair reaches less of its limit, with 40 if the limit "
+                    "of a pair is not known")
         ->type_name("PERCENT")
         ->check(CLI::Range(0.0, 100.0));
     CLI::Option* json = app->add_flag("--json", o.json, "write JSON to standard output");

@@ -69,7 +69,14 @@ Judged judge(const GpuRun& run, double min_share) {
     for (const PairResult& p : run.pairs) {
         for (const TestResult& t : p.tests)
             consider(verdictOf(t), fmt::format("{} {} -> {}: {}", t.test, p.src, p.dst, t.detail));
-        if (const auto s = share(p); s && *s < min_share)
+        if (min_share <= 0) continue;
+        if (const auto s = share(p); !s)
+            consider(Verdict::Inconclusive,
+                     fmt::format("{} -> {}: {}, so its share cannot be judged", p.src, p.dst,
+                                 !p.bandwidth_gbs     ? "no bandwidth was measured"
+                                 : p.path == "nvlink" ? "NVLink has no limit here"
+                                                      : "no limit of its path is known"));
+        else if (*s < min_share)
             consider(Verdict::Slow,
                      fmt::format("{} -> {} reaches {:.0f} % of its limit", p.src, p.dst, *s));
     }

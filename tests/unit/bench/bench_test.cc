@@ -77,6 +77,24 @@ BOOST_AUTO_TEST_CASE(speed_fails_only_when_asked_to) {
     BOOST_TEST(!share(r.pairs[0]));
 }
 
+BOOST_AUTO_TEST_CASE(a_share_of_no_limit_is_no_pass) {
+    GpuRun r = twoGpus();
+    r.pairs[1].limit_gbs.reset();
+    BOOST_TEST((judge(r, 0).verdict == Verdict::Proven));
+    BOOST_TEST((judge(r, 50).verdict == Verdict::Inconclusive));
+    BOOST_TEST(judge(r, 50).reason ==
+               "0000:02:00.0 -> 0000:01:00.0: no limit of its path is known, so its share cannot "
+               "be judged");
+    r.pairs[1].path = "nvlink";
+    BOOST_TEST(judge(r, 50).reason.find("NVLink has no limit") != std::string::npos);
+    r.pairs[1] = r.pairs[0];
+    r.pairs[1].bandwidth_gbs.reset();
+    BOOST_TEST(judge(r, 50).reason.find("no bandwidth was measured") != std::string::npos);
+    // What was refused is said, not that it has no share.
+    r.pairs[1].tests = {test("bandwidth", Outcome::Refused, "no")};
+    BOOST_TEST((judge(r, 50).verdict == Verdict::Unavailable));
+}
+
 BOOST_AUTO_TEST_CASE(the_worst_of_all_tests_is_the_verdict) {
     GpuRun r = twoGpus();
     r.pairs[1].tests = {test("bandwidth", Outcome::Refused, "no")};

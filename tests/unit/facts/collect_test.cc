@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "dump.h"
+#include "lib/facts/elf.h"
 #include "lib/facts/facts.h"
 #include "lib/facts/snapshot.h"
 
@@ -177,6 +178,135 @@ BOOST_AUTO_TEST_CASE(names_are_taken_out) {
     BOOST_TEST(redact("nvidia 0000:01:00.0", "nvidia") == "nvidia 0000:01:00.0");
     const std::string once = redact("root=a ip=1.2.3.4 12345678-9abc-def0-1234-56789abcdef0", "");
     BOOST_TEST(redact(once, "") == once);
+}
+
+namespace {
+
+void put(const std::string& path, const std::string& text) {
+    fs::create_directories(fs::path(path).parent_path());
+    std::ofstream(path, std::ios::binary) << text;
+}
+
+// PKCS#7 as Ubuntu's key makes it: its issuer is "gpu-node-7 Secure Boot Module Signature key".
+constexpr const char* kSignature =
+    "3081ee06092a864886f70d010702a081e03081dd020101310f300d06096086480165030402010500300b0609"
+    "2a864886f70d0107013181b93081b6020101304e30363134303206035504030c2b6770752d6e6f64652d3720"
+    "53656375726520426f6f74204d6f64756c65205369676e6174757265206b657902143bebe04ab7c7520638af"
+    "e9a18677c856a4afb59f300d06096086480165030402010500300a06082a8648ce3d04030204463044022019"
+    "6111b0ff2e045481e54f5c134a4e9473b6482be34567c6a346b0bf880dbe0802204bece611a7fe5a6e3aed76"
+    "f0860c7187fe6b7922aa41152307a0fdc78e0846be";
+
+std::string signatureWithTrailer() {
+    std::string bytes;
+    for (const char* p = kSignature; *p; p += 2)
+        bytes += static_cast<char>(std::stoi(std::string(p, 2), nullptr, 16));
+    const auto length = static_cast<char>(static_cast<unsigned char>(bytes.size()));
+    return bytes + std::string("\0\0\2\0\0\0\0\0\0\0\0", 11) + length +
+           "~Module signature appended~\n";
+}
+
+std::string all(const std::string& dir) {
+    std::string text;
+    for (const auto& e : fs::recursive_directory_iterator(dir))
+        if (e.is_regular_file()) text += content(e.path());
+    return text;
+}
+
+}  // namespace
+
+// A machine that names itself wherever it can: nothing of it is in what gather writes.
+BOOST_AUTO_TEST_CASE(a_snapshot_names_nobody) {
+    const Temp t;
+    const std::string root = t.dir + "/root", release = "6.8.0-45-generic";
+    const std::string modules = root + "/lib/modules/" + release;
+    put(root + "/proc/sys/kernel/hostname", "gpu-node-7\n");
+    put(root + "/etc/hostname", "# ours\ngpu-node-8.example.org\n");
+    put(root + "/proc/sys/kernel/osrelease", release + "\n");
+    put(root + "/proc/cmdline",
+        "ro iommu=pt BOOTIF=01-52-54-00-12-34-56 ifname=eth0:52:54:00:12:34:56 "
+        "systemd.hostname=gpu-node-7 systemd.machine_id=0123456789abcdef0123456789abcdef user=me7 "
+        "-- password7\n");
+    put(root + "/dev/kmsg",
+        "6,1,1,-;Kernel command line: ro iommu=pt user=me7 -- password7 \\\n"
+        "6,1,1,-;Kernel command line: password7 iommu=on\n"
+        "6,2,2,-;NVRM: GPU Board Serial Number: 0322917069872\n"
+        "6,3,3,-;nvidia: gpu-node-7 and gpu-node-8 speak\n"
+        "5,4,4,-;integrity: Loaded X.509 cert 'gpu-node-6 Secure Boot Module Signature key: "
+        "3fabcdef3fabcdef3fabcdef3fabcdef3fabcdef'\n");
+    put(root + "/etc/modprobe.d/a.conf",
+        "# made for gpu-node-7, password7\noptions bonding secret=password7\n\\\n"
+        "options nvidia \\\n NVreg_X=gpu-node-8\nblacklist nouveau\noptions cfg80211 \\\n"
+        " password7\noptions vfio-pci ids=10de:2684\n");
+    put(root + "/etc/ld.so.conf.d/a.conf", "# password7\n/opt/lib\n");
+    const std::string ko = elf::stub(std::string("version=1\0", 10), "", signatureWithTrailer());
+    put(modules + "/updates/dkms/nvidia.ko.zst", elf::pack(ko, "nvidia.ko.zst"));
+    put(modules + "/kernel/nvidia-1/nvidia.ko", ko);
+
+    const Facts f = at(root);
+    BOOST_TEST(*f.cmdline ==
+               "ro iommu=pt BOOTIF=REDACTED ifname=REDACTED "
+               "systemd.hostname=REDACTED systemd.machine_id=REDACTED user=REDACTED");
+    BOOST_REQUIRE(f.options.size() == 2U);
+    BOOST_TEST(f.options[0].line == 3);
+    BOOST_TEST(f.options[0].value == "HOST");
+    BOOST_TEST(f.options[1].line == 9);
+    BOOST_REQUIRE(f.kernels[0].nvidia.size() == 2U);
+    const std::string signer = *f.kernels[0].nvidia[0].signer;
+    // "unknown" where libkmod has no libcrypto.
+    BOOST_TEST((signer == "HOST Secure Boot Module Signature key" || signer == "unknown"), signer);
+
+    gather(t.dir + "/x.tar.gz", root);
+    const Snapshot again(t.dir + "/x.tar.gz");
+    BOOST_TEST(test::dump(f) == test::dump(at(again.root())));
+    std::string text = all(again.root());
+    for (const auto& e : fs::recursive_directory_iterator(again.root()))
+        if (e.path().extension() == ".zst") {
+            std::string reason;
+            const int fd = elf::openModule(e.path(), reason);
+            BOOST_REQUIRE(fd >= 0);
+            text += elf::signatureTrailer(fd) + content("/proc/self/fd/" + std::to_string(fd));
+            ::close(fd);
+        }
+    for (const char* name : {"gpu-node", "password7", "me7", "52:54", "52-54", "0322917069872",
+                             "0123456789abcdef", "3fabcdef", "bonding", "cfg80211"})
+        BOOST_TEST(text.find(name) == std::string::npos, name);
+    // Nor of the key: the start of the signature's PKCS#7.
+    BOOST_TEST(text.find("\x2a\x86\x48\x86\xf7") == std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_link_is_not_written_through) {
+    const Temp t;
+    const std::string file = t.dir + "/o.tar.gz", part = file + ".part";
+    put(t.dir + "/victim", "precious");
+    fs::create_symlink("victim", part);
+    const auto names = [&](const std::runtime_error& e) {
+        return std::string(e.what()).find(part + ": a link was put there") == 0;
+    };
+    BOOST_CHECK_EXCEPTION(gather(file, t.dir), std::runtime_error, names);
+    BOOST_TEST(content(t.dir + "/victim") == "precious");
+    BOOST_TEST(!fs::exists(file));
+    // What an interrupted run left is written anew, apart from whoever shares it.
+    fs::remove(part);
+    fs::create_hard_link(t.dir + "/victim", part);
+    gather(file, t.dir);
+    BOOST_TEST(content(t.dir + "/victim") == "precious");
+    BOOST_TEST(fs::exists(file));
+    BOOST_TEST(!fs::exists(part));
+}
+
+BOOST_AUTO_TEST_CASE(a_pipe_in_a_copy_of_sys_holds_nobody_up) {
+    const Snapshot s(machine("ready"));
+    const std::string dir = s.root() + "/sys/bus/pci/devices/0000:41:00.0/";
+    for (const char* name : {"vendor", "config", "resource"}) {
+        fs::rename(dir + name, dir + "kept");
+        BOOST_REQUIRE(::mkfifo((dir + name).c_str(), 0600) == 0);
+        const auto one_line = [&](const std::runtime_error& e) {
+            return std::string(e.what()).find(dir + name + ": not a regular file") == 0;
+        };
+        BOOST_CHECK_EXCEPTION(at(s.root()), std::runtime_error, one_line);
+        fs::rename(dir + "kept", dir + name);
+    }
+    BOOST_TEST(at(s.root()).gpus.size() == 2U);
 }
 
 BOOST_AUTO_TEST_CASE(a_snapshot_cannot_lead_out) {

@@ -55,6 +55,20 @@ BOOST_AUTO_TEST_CASE(a_stub_answers_in_every_packing) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_signature_that_names_its_signer_only) {
+    for (const std::string& name : {std::string("Me"), std::string(300, 'x')}) {
+        const std::string ko = elf::stub("", "", elf::signature(name));
+        const File f("nvidia.ko", ko);
+        std::string reason;
+        const int fd = elf::openModule(f.path, reason);
+        BOOST_REQUIRE_MESSAGE(fd >= 0, reason);
+        BOOST_TEST(elf::plainSigner(fd, elf::signatureTrailer(fd)) ==
+                   name.substr(0, elf::kMostSigner));
+        BOOST_TEST(elf::plainSigner(fd, "").empty());
+        ::close(fd);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(damaged_files_have_a_reason) {
     for (const char* name : {"nvidia.ko.zst", "nvidia.ko.xz"}) {
         std::string packed = elf::pack(std::string(5000, 'x'), name);

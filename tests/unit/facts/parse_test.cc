@@ -35,6 +35,30 @@ BOOST_AUTO_TEST_CASE(modprobe_files) {
     BOOST_TEST(r[0].module == "nouveau");
 }
 
+BOOST_AUTO_TEST_CASE(quotes_around_all_of_an_option) {
+    std::vector<ModprobeOption> o;
+    std::vector<ModprobeRule> r;
+    parse::modprobe("options nvidia \"NVreg_RegistryDwords=A=1;B=2 3\" c=\"d e\" \"f\" g=\"h\n",
+                    "x", o, r);
+    BOOST_REQUIRE(o.size() == 4U);
+    BOOST_TEST(o[0].name == "NVreg_RegistryDwords");
+    BOOST_TEST(o[0].value == "A=1;B=2 3");
+    BOOST_TEST(o[1].value == "d e");
+    BOOST_TEST(o[2].name == "f");
+    BOOST_TEST(o[3].value == "h");
+    BOOST_TEST(*parse::cmdlineValue("x \"a=b c\"", "a") == "b c");
+}
+
+BOOST_AUTO_TEST_CASE(a_device_that_cannot_be_read_is_kept_apart) {
+    const auto d = parse::deviceDwords("A=1;pci=zz;B=2;pci=01:00;C=3");
+    BOOST_REQUIRE(d.size() == 3U);
+    BOOST_TEST(d[0].address == "");
+    BOOST_TEST(d[1].address == "zz");
+    BOOST_TEST(d[1].bdf == "");
+    BOOST_TEST(d[1].dwords.size() == 1U);
+    BOOST_TEST(d[2].bdf == "0000:01:00.0");
+}
+
 BOOST_AUTO_TEST_CASE(options_of_the_kernel_command_line) {
     std::vector<ModprobeOption> o;
     std::vector<ModprobeRule> r;

@@ -206,6 +206,36 @@ std::string signatureTrailer(int fd) {
     return readAt(fd, all.data(), all.size(), size - all.size()) ? all : "";
 }
 
+namespace {
+// Of struct module_signature.
+enum Field { kAlgorithm, kHash, kKind, kSignerLength, kKeyLength, kSignatureLength = 11 };
+constexpr char kRsa = 1, kSha256 = 4, kX509 = 1;
+}  // namespace
+
+std::string signature(const std::string& signer) {
+    const std::string name = signer.substr(0, kMostSigner), nothing = "-";
+    std::string info(kInfoSize, '\0');
+    info[kAlgorithm] = kRsa;
+    info[kHash] = kSha256;
+    info[kKind] = kX509;
+    info[kSignerLength] = static_cast<char>(name.size());
+    info[kSignatureLength] = static_cast<char>(nothing.size());
+    return name + nothing + info + kMagic;
+}
+
+std::string plainSigner(int fd, const std::string& trailer) {
+    struct stat st {};
+    const std::size_t tail = kInfoSize + kMagicSize;
+    if (trailer.size() < tail || ::fstat(fd, &st) != 0) return "";
+    const char* info = trailer.data() + trailer.size() - tail;
+    const std::size_t name = static_cast<unsigned char>(info[kSignerLength]);
+    const std::size_t key = static_cast<unsigned char>(info[kKeyLength]);
+    const auto size = static_cast<std::uint64_t>(st.st_size);
+    if (info[kKind] != kX509 || size < trailer.size() + key + name) return "";
+    std::string signer(name, '\0');
+    return readAt(fd, signer.data(), name, size - trailer.size() - key - name) ? signer : "";
+}
+
 std::string stub(const std::string& modinfo, const std::string& notes, const std::string& trailer) {
     static const char names[] = "\0.modinfo\0.note.gnu.build-id\0.shstrtab";
     const std::string strings(names, sizeof names);

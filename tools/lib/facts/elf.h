@@ -24,6 +24,14 @@ int openModule(const std::string& path, std::string& reason);
 // signature trailer.  `trailer`: what lies behind the ELF file, or "".
 std::string stub(const std::string& modinfo, const std::string& notes, const std::string& trailer);
 
+// An appended signature that names its signer and holds nothing else: what a stub has in place of
+// the real one, whose bytes name the key and often the machine.
+std::string signature(const std::string& signer);
+// The signer that a signature of that kind names (PKEY_ID_X509: as plain text); "" for all others,
+// which libkmod reads.
+std::string plainSigner(int fd, const std::string& trailer);
+constexpr std::size_t kMostSigner = 255;  // bytes
+
 // The appended signature with its marker (kernel: include/linux/module_signature.h), or "".
 std::string signatureTrailer(int fd);
 

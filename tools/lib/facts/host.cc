@@ -77,12 +77,17 @@ void libraries(Machine& m, Facts& f) {
     // ld.so.conf(5) of packages that bring their own folder.
     const auto confs = m.list("/etc/ld.so.conf.d");
     for (const std::string& c : confs.valueOr({})) {
-        const auto text = m.text("/etc/ld.so.conf.d/" + c, 65536);
+        const std::string path = "/etc/ld.so.conf.d/" + c;
+        const auto text = m.text(path, 65536);
+        std::string kept;
         for (const std::string& l : parse::lines(text.valueOr(""))) {
             const std::string dir = parse::trim(l);
-            if (!dir.empty() && dir[0] == '/' && dir.find("..") == std::string::npos)
+            if (!dir.empty() && dir[0] == '/' && dir.find("..") == std::string::npos) {
                 dirs.push_back(dir);
+                kept += dir + "\n";
+            }
         }
+        if (text) m.note(path, {Machine::Entry::File, kept});
     }
     std::set<std::string> seen;
     for (std::string dir : dirs) {

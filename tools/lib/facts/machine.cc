@@ -16,7 +16,7 @@
 #include <stdexcept>
 
 #include "lib/facts/parse.h"
-#include "lib/facts/snapshot.h"
+#include "lib/facts/redact.h"
 
 namespace p2p {
 namespace {
@@ -58,7 +58,8 @@ Machine::Machine(std::string root) : root_(std::move(root)) {
     if (root_ == "/") root_.clear();
     if (live()) {
         char name[HOST_NAME_MAX + 1] = "";
-        if (::gethostname(name, sizeof name - 1) == 0) hostname_ = name;
+        if (::gethostname(name, sizeof name - 1) == 0) hostnames_.emplace_back(name);
+        readHostnames();
         return;
     }
     struct stat st {};
@@ -69,10 +70,24 @@ Machine::Machine(std::string root) : root_(std::move(root)) {
         throw std::runtime_error(
             "--root " + root_ +
             ": no folder; give a folder or a .tar.gz made by p2p-verify gather");
+    readHostnames();
     const auto manifest = bytes(kManifest);
     for (const std::string& l : parse::lines(manifest.valueOr(""))) {
         const std::size_t tab = l.find('\t');
         if (tab != std::string::npos) unread_[l.substr(tab + 1)] = l.substr(0, tab);
+    }
+}
+
+// The name now and the one that the next boot brings; a snapshot of ours holds neither.
+void Machine::readHostnames() {
+    for (const char* path : {"/proc/sys/kernel/hostname", "/etc/hostname"}) {
+        const auto text = bytes(path, 4096);
+        for (const std::string& l : parse::lines(text.valueOr(""))) {
+            std::string name = parse::trim(l);
+            if (!name.empty() && name[0] != '#' &&
+                std::find(hostnames_.begin(), hostnames_.end(), name) == hostnames_.end())
+                hostnames_.push_back(std::move(name));
+        }
     }
 }
 
@@ -114,15 +129,20 @@ void Machine::note(const std::string& path, Entry entry) {
     if (recording_) entries_[path] = std::move(entry);
 }
 
+std::string Machine::prose(std::string text) const {
+    text = redact(text, "");
+    for (const std::string& name : hostnames_) text = redact(text, name);
+    return text;
+}
+
 std::string Machine::redacted(const std::string& path, const std::string& text) const {
+    if (path == "/dev/kmsg") return prose(redactMessage(text));
+    if (path == "/proc/cmdline") return prose(redactCmdline(text));
     // Only where people and the kernel write prose: a host called "identity" must not change what
     // an attribute of sysfs says.
-    const bool prose = path == "/dev/kmsg" || path == "/proc/cmdline" || path == "/proc/version" ||
-                       path.compare(0, 9, "/var/lib/") == 0;
-    // What follows "--" is for init (kernel-parameters.rst) and may hold anything.
-    const std::size_t init = path == "/proc/cmdline" ? text.find(" -- ") : std::string::npos;
-    return redact(init == std::string::npos ? text : text.substr(0, init) + "\n",
-                  prose ? hostname_ : "");
+    const bool people = path == "/proc/version" || path.compare(0, 9, "/var/lib/") == 0 ||
+                        path.find("/modprobe.d/") != std::string::npos;
+    return people ? prose(text) : redact(text, "");
 }
 
 Sourced<std::string> Machine::bytes(const std::string& path, std::size_t limit) {
@@ -203,7 +223,16 @@ Sourced<std::string> Machine::kernelLog() {
         }
     }
     std::string kept;
-    for (const std::string& m : parse::kernelLog(joined)) kept += redacted(path, m) + "\n";
+    bool init = false;  // the last command line had its part for init, and goes on in the next line
+    for (const std::string& m : parse::kernelLog(joined)) {
+        const bool cmdline = m.find("ommand line: ") != std::string::npos;
+        if (cmdline && init) {
+            init = m.back() == '\\';
+            continue;
+        }
+        if (cmdline) init = m.find(" -- ") != std::string::npos && m.back() == '\\';
+        kept += redacted(path, m) + "\n";
+    }
     note(path, {Entry::File, kept});
     return {path, std::move(kept)};
 }
@@ -256,6 +285,12 @@ bool Machine::isFolder(const std::string& path) const {
     const Fd fd(open(path, O_PATH));
     struct stat st {};
     return fd && ::fstat(fd.get(), &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool Machine::regular(const std::string& path) const {
+    // As the library will find it: links are followed by the machine that we run on.
+    struct stat st {};
+    return ::stat(host(path).c_str(), &st) != 0 || S_ISREG(st.st_mode);
 }
 
 bool Machine::exists(const std::string& path) {

@@ -20,6 +20,11 @@ class Machine {
     // Where `path` lies for a library that opens it itself.
     std::string host(const std::string& path) const { return root_ + path; }
 
+    // `text` without what names this machine (see redact()).
+    std::string prose(std::string text) const;
+    // Is it a file that a library may open without being held up?  What is absent is one.
+    bool regular(const std::string& path) const;
+
     // The text of a file, redacted (see redact()), at most `limit` bytes.
     Sourced<std::string> text(const std::string& path, std::size_t limit = 1 << 20);
     // Its first line without the white space around it.
@@ -50,12 +55,13 @@ class Machine {
     std::string unreadReason(const std::string& path) const;
 
   private:
+    void readHostnames();
     std::string redacted(const std::string& path, const std::string& text) const;
     int open(const std::string& path, int flags) const;  // -1: errno
     std::string why(const std::string& path, int error) const;
 
     std::string root_;
-    std::string hostname_;
+    std::vector<std::string> hostnames_;
     bool recording_ = false;
     std::map<std::string, Entry> entries_;
     std::map<std::string, std::string> unread_;

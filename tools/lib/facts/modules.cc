@@ -113,11 +113,6 @@ ModuleFile readKo(Machine& m, const std::string& path, const std::string& kernel
     const std::string id = elf::buildId(notes);
     f.build_id = id.empty() ? Text::missing(path, kAbsent) : Text(path, id);
     const std::string trailer = elf::signatureTrailer(fd);
-    if (m.recording()) {
-        const std::string stub = elf::stub(elf::section(fd, ".modinfo"), notes, trailer);
-        m.note(path, {Machine::Entry::File, elf::pack(stub, path)});
-    }
-
     // Through the open file: what was unpacked is not unpacked again.
     const Context c = context();
     kmod_module* raw = nullptr;
@@ -136,8 +131,18 @@ ModuleFile readKo(Machine& m, const std::string& path, const std::string& kernel
                     *fields[i] = Text(path, parse::trim(kmod_module_info_get_value(e)));
         }
     }
-    // libkmod built without libcrypto cannot name the signer.
-    if (!trailer.empty() && (!f.signer || f.signer->empty())) f.signer = Text(path, "unknown");
+    if (!trailer.empty()) {
+        std::string signer = elf::plainSigner(fd, trailer);
+        if (signer.empty()) signer = f.signer.valueOr("");
+        signer = parse::trim(parse::trim(m.prose(signer)).substr(0, elf::kMostSigner));
+        // libkmod built without libcrypto cannot name the signer.
+        f.signer = Text(path, signer.empty() ? "unknown" : signer);
+    }
+    if (m.recording()) {
+        const std::string stub = elf::stub(elf::section(fd, ".modinfo"), notes,
+                                           trailer.empty() ? "" : elf::signature(*f.signer));
+        m.note(path, {Machine::Entry::File, elf::pack(stub, path)});
+    }
     if (info) kmod_module_info_free_list(info);
     if (raw) kmod_module_unref(raw);
     ::close(fd);

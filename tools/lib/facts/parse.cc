@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <sstream>
 
 #include "lib/facts/pci_caps.h"
@@ -87,43 +88,58 @@ std::vector<std::string> cmdline(const std::string& text) {
     return all;
 }
 
+Argument argument(const std::string& word) {
+    const bool quoted = !word.empty() && word.front() == '"';
+    std::string w = quoted ? word.substr(1) : word;
+    const std::size_t eq = w.find('=');
+    const bool value_quoted = eq != std::string::npos && eq + 1 < w.size() && w[eq + 1] == '"';
+    if ((quoted || value_quoted) && !w.empty() && w.back() == '"') w.pop_back();
+    if (eq == std::string::npos) return {w, ""};
+    return {w.substr(0, eq), w.substr(std::min(w.size(), eq + (value_quoted ? 2 : 1)))};
+}
+
 std::optional<std::string> cmdlineValue(const std::string& text, const std::string& name) {
     std::optional<std::string> found;
-    for (const std::string& w : cmdline(text)) {
-        if (w == name) found = "";
-        if (startsWith(w, name + "=")) found = unquote(w.substr(name.size() + 1));
-    }
+    for (const std::string& w : cmdline(text))
+        if (Argument a = argument(w); a.name == name) found = std::move(a.value);
     return found;
 }
 
-void modprobe(const std::string& text, const std::string& path,
-              std::vector<ModprobeOption>& options, std::vector<ModprobeRule>& rules) {
+std::vector<ModprobeLine> modprobeLines(const std::string& text) {
+    std::vector<ModprobeLine> all;
     std::string joined;
-    int number = 0, start = 0;
-    auto all = lines(text);
-    all.emplace_back();  // ends a file whose last line asks for more
-    for (const std::string& raw : all) {
+    int number = 0, count = 0;
+    const auto raws = lines(text);
+    for (const std::string& raw : raws) {
         ++number;
-        if (joined.empty()) start = number;
-        if (!raw.empty() && raw.back() == '\\') {
+        ++count;
+        if (!raw.empty() && raw.back() == '\\' && static_cast<std::size_t>(number) < raws.size()) {
             joined += raw.substr(0, raw.size() - 1);
             joined += ' ';
             continue;
         }
-        const std::string line = trim(joined + raw);
+        // One at the end of the file asks for more that does not come.
+        joined += !raw.empty() && raw.back() == '\\' ? raw.substr(0, raw.size() - 1) : raw;
+        all.push_back({trim(joined), number - count + 1, count});
         joined.clear();
+        count = 0;
+    }
+    return all;
+}
+
+void modprobe(const std::string& text, const std::string& path,
+              std::vector<ModprobeOption>& options, std::vector<ModprobeRule>& rules) {
+    for (const auto& [line, start, count] : modprobeLines(text)) {
+        (void)count;
         if (line.empty() || line[0] == '#') continue;
         const auto w = cmdline(line);
         if (w.size() < 2) continue;
         const std::string module = moduleName(w[1]);
         if (w[0] == "options") {
             for (std::size_t i = 2; i < w.size(); ++i) {
-                const std::size_t eq = w[i].find('=');
-                const std::string name = w[i].substr(0, eq);
+                Argument a = argument(w[i]);
                 // Kernel parameters know no difference between - and _ either.
-                options.push_back({module, moduleName(name),
-                                   eq == std::string::npos ? "" : unquote(w[i].substr(eq + 1)),
-                                   path, start});
+                options.push_back({module, moduleName(a.name), std::move(a.value), path, start});
             }
         } else if (w[0] == "blacklist" || w[0] == "install" || w[0] == "remove" ||
                    w[0] == "alias" || w[0] == "softdep") {
@@ -136,9 +152,7 @@ void modprobeCmdline(const std::string& text, std::vector<ModprobeOption>& optio
                      std::vector<ModprobeRule>& rules) {
     static const std::string kPath = "/proc/cmdline";
     for (const std::string& w : cmdline(text)) {
-        const std::size_t eq = w.find('=');
-        const std::string key = w.substr(0, eq);
-        const std::string value = eq == std::string::npos ? "" : unquote(w.substr(eq + 1));
+        const auto [key, value] = argument(w);
         if (key == "modprobe.blacklist" || key == "module_blacklist") {
             std::istringstream in(value);
             std::string module;
@@ -187,34 +201,51 @@ Dwords registryDwords(const std::string& text) {
     return all;
 }
 
-std::map<std::string, Dwords> registryDwordsPerDevice(const std::string& text) {
-    std::map<std::string, Dwords> all;
-    std::string bdf;
-    for (const auto& [key, value] : registryDwords(text)) {
-        if (key != "pci") {
-            if (!bdf.empty()) all[bdf].emplace_back(key, value);
+namespace {
+
+// "01:00", "0000:01:00" or "0000:01:00.0" as the last; "" for anything else.
+std::string deviceBdf(const std::string& address) {
+    unsigned domain = 0, bus = 0, slot = 0, function = 0;
+    const char* v = address.c_str();
+    int used = 0;
+    // NOLINTBEGIN(cert-err34-c): %n tells whether all of the text was used, widths bound it
+    if (std::sscanf(v, "%8x:%2x:%2x.%1x%n", &domain, &bus, &slot, &function, &used) != 4 ||
+        v[used]) {
+        function = 0;
+        used = 0;
+        if (std::sscanf(v, "%8x:%2x:%2x%n", &domain, &bus, &slot, &used) != 3 || v[used]) {
+            domain = 0;
+            used = 0;
+            if (std::sscanf(v, "%2x:%2x%n", &bus, &slot, &used) != 2 || v[used]) return "";
+        }
+    }
+    // NOLINTEND(cert-err34-c)
+    char buf[32];
+    std::snprintf(buf, sizeof buf, "%04x:%02x:%02x.%x", domain, bus, slot, function);
+    return buf;
+}
+
+}  // namespace
+
+std::vector<DeviceDwords> deviceDwords(const std::string& text) {
+    std::vector<DeviceDwords> all;
+    for (auto& [key, value] : registryDwords(text)) {
+        if (key == "pci") {
+            all.push_back({value, deviceBdf(value), {}});
             continue;
         }
-        unsigned domain = 0, bus = 0, slot = 0, function = 0;
-        bdf.clear();
-        const char* v = value.c_str();
-        int used = 0;
-        // NOLINTBEGIN(cert-err34-c): %n tells whether all of the text was used, widths bound it
-        if (std::sscanf(v, "%8x:%2x:%2x.%1x%n", &domain, &bus, &slot, &function, &used) != 4 ||
-            v[used]) {
-            function = 0;
-            used = 0;
-            if (std::sscanf(v, "%8x:%2x:%2x%n", &domain, &bus, &slot, &used) != 3 || v[used]) {
-                domain = 0;
-                used = 0;
-                if (std::sscanf(v, "%2x:%2x%n", &bus, &slot, &used) != 2 || v[used]) continue;
-            }
-        }
-        // NOLINTEND(cert-err34-c)
-        char buf[32];
-        std::snprintf(buf, sizeof buf, "%04x:%02x:%02x.%x", domain, bus, slot, function);
-        bdf = buf;
-        all[bdf];
+        if (all.empty()) all.emplace_back();
+        all.back().dwords.emplace_back(std::move(key), std::move(value));
+    }
+    return all;
+}
+
+std::map<std::string, Dwords> registryDwordsPerDevice(const std::string& text) {
+    std::map<std::string, Dwords> all;
+    for (DeviceDwords& d : deviceDwords(text)) {
+        if (d.bdf.empty()) continue;
+        Dwords& to = all[d.bdf];
+        std::move(d.dwords.begin(), d.dwords.end(), std::back_inserter(to));
     }
     return all;
 }
@@ -292,7 +323,11 @@ std::vector<std::string> kernelLog(const std::string& text) {
         if (!line.empty() && line[0] == ' ' && !startsWith(line, "  ")) continue;
         std::string m = message(line);
         if (!relevant(m)) continue;
-        if (m.size() > kLongest) m.resize(kLongest);
+        if (m.size() > kLongest) {
+            // At a space: half of an address would no longer be known for one.
+            const std::size_t end = m.rfind(' ', kLongest);
+            m.resize(end == std::string::npos || end == 0 ? kLongest : end);
+        }
         if (all.size() < kMost) all.push_back(std::move(m));
     }
     return all;

@@ -17,6 +17,21 @@ std::string trim(const std::string& text);
 std::vector<std::string> lines(const std::string& text);
 std::vector<std::string> words(const std::string& text);
 
+// A line of modprobe.d(5) without white space around it; a backslash at the end of one in the file
+// joins it with the next.  `number` is its first one's, `count` how many it is made of.
+struct ModprobeLine {
+    std::string text;
+    int number = 0, count = 0;
+};
+std::vector<ModprobeLine> modprobeLines(const std::string& text);
+
+// NAME=VALUE as the kernel takes it (kernel/params.c: next_arg): quotes may be around the value or
+// around all of it.
+struct Argument {
+    std::string name, value;
+};
+Argument argument(const std::string& word);
+
 // The words of a kernel command line; double quotes keep spaces (kernel/params.c: next_arg).
 std::vector<std::string> cmdline(const std::string& text);
 // The last value of NAME=VALUE on a command line; "" for a bare NAME.
@@ -38,8 +53,15 @@ std::map<std::string, std::string> settings(const std::string& text);
 // NVreg_RegistryDwords: "A=1;B=0x2" in order.
 using Dwords = std::vector<std::pair<std::string, std::string>>;
 Dwords registryDwords(const std::string& text);
-// NVreg_RegistryDwordsPerDevice: "pci=0000:01:00.0;A=1;pci=..." per BDF.  The driver takes
-// bus:slot, domain:bus:slot and domain:bus:slot.func; keys here always have the last form.
+// NVreg_RegistryDwordsPerDevice: "pci=0000:01:00.0;A=1;pci=..." in order.  The driver takes
+// bus:slot, domain:bus:slot and domain:bus:slot.func; `bdf` always has the last form, and is ""
+// where `address` has none of them, or for what stands before the first "pci=".
+struct DeviceDwords {
+    std::string address, bdf;
+    Dwords dwords;
+};
+std::vector<DeviceDwords> deviceDwords(const std::string& text);
+// The same per BDF, without what is for no device.
 std::map<std::string, Dwords> registryDwordsPerDevice(const std::string& text);
 // Registry keys are the same in upper and lower case.
 bool sameKey(const std::string& a, const std::string& b);

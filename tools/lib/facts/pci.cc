@@ -11,6 +11,7 @@ extern "C" {
 #include <cstdio>
 #include <memory>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -342,6 +343,20 @@ Gpu readGpu(Machine& m, pci_access* a, pci_dev* d, bool names,
     return g;
 }
 
+// libpci opens these itself, and would wait for ever at the end of a pipe.
+void checkFiles(Machine& m, const std::string& top) {
+    const auto functions = m.list(top);
+    for (const std::string& f : functions.valueOr({}))
+        for (const char* name : {"vendor", "device", "class", "revision", "irq", "subsystem_vendor",
+                                 "subsystem_device", "resource", "config"}) {
+            const std::string path = top + "/" + f + "/" + name;
+            if (!m.regular(path))
+                throw std::runtime_error(m.host(path) +
+                                         ": not a regular file, so this is no copy of /sys; take "
+                                         "it out or make the snapshot again");
+        }
+}
+
 }  // namespace
 
 void collectPci(Machine& m, bool names, Facts& facts) {
@@ -350,6 +365,7 @@ void collectPci(Machine& m, bool names, Facts& facts) {
         facts.host_bridge = Sourced<std::string>::missing(top, kAbsent);
         return;
     }
+    if (!m.live()) checkFiles(m, top);
     const Access access;
     pci_access* a = access.a;
     a->method = PCI_ACCESS_SYS_BUS_PCI;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What the administrator asked of the driver, and what the driver took.
 #include <algorithm>
+#include <cstring>
+#include <iterator>
 #include <map>
 #include <string>
 
@@ -13,6 +15,31 @@ namespace {
 bool concerns(const std::string& module) {
     return module.compare(0, 6, "nvidia") == 0 || module == "nouveau" || module == "nova_core" ||
            module == "vfio_pci";
+}
+
+// Only the lines that this tool may have an interest in, each where it stood: the others are
+// nobody's business (remarks, passwords of other modules).
+std::string keptLines(const std::string& text) {
+    static const char* const commands[] = {"options", "blacklist", "install",
+                                           "remove",  "alias",     "softdep"};
+    static const char* const modules[] = {"nvidia", "nouveau", "vfio", "nova", "pci_stub"};
+    std::string kept;
+    for (const auto& [line, number, count] : parse::modprobeLines(text)) {
+        (void)number;
+        const auto w = parse::words(line);
+        bool ours = w.size() >= 2 &&
+                    std::find(std::begin(commands), std::end(commands), w[0]) != std::end(commands);
+        if (ours) {
+            std::string module = w[1];
+            std::replace(module.begin(), module.end(), '-', '_');
+            ours = std::any_of(std::begin(modules), std::end(modules), [&](const char* m) {
+                return module.compare(0, std::strlen(m), m) == 0;
+            });
+        }
+        if (ours) kept += line;
+        kept.append(static_cast<std::size_t>(count), '\n');
+    }
+    return kept;
 }
 }  // namespace
 
@@ -29,7 +56,9 @@ void collectSettings(Machine& m, Facts& facts) {
     }
     for (const auto& [name, path] : files) {
         const auto text = m.text(path);
-        if (text) parse::modprobe(*text, path, facts.options, facts.modprobe_rules);
+        if (!text) continue;
+        parse::modprobe(*text, path, facts.options, facts.modprobe_rules);
+        m.note(path, {Machine::Entry::File, keptLines(*text)});
     }
     const auto other = [](const auto& o) { return !concerns(o.module); };
     facts.options.erase(std::remove_if(facts.options.begin(), facts.options.end(), other),

@@ -56,59 +56,19 @@ int waitFor(pid_t pid) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-bool isHex(char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-bool isWord(char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-// 8-4-4-4-12 hexadecimal digits at `at`?
-bool uuidAt(const std::string& t, std::size_t at) {
-    if (t.size() - at < 36) return false;
-    for (std::size_t i = 0; i < 36; ++i) {
-        const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-        if (dash ? t[at + i] != '-' : !isHex(t[at + i])) return false;
-    }
-    return true;
-}
-
-// Words of the kernel's own language that a host may be called.
-bool tellsNothing(const std::string& host) {
-    static const char* const words[] = {"nvidia", "localhost", "linux", "kernel",
-                                        "debian", "ubuntu",    "iommu", "pcie",
-                                        "host",   "none",      "root",  "HOST"};
-    if (host.size() < 3) return true;
-    if (std::all_of(host.begin(), host.end(), isHex)) return true;
-    return std::find(std::begin(words), std::end(words), host) != std::end(words);
-}
-
-void replaceWord(std::string& text, const std::string& word, const std::string& by) {
-    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at)) {
-        const std::size_t end = at + word.size();
-        if ((at == 0 || !isWord(text[at - 1])) && (end == text.size() || !isWord(text[end]))) {
-            text.replace(at, word.size(), by);
-            at += by.size();
-        } else {
-            at = end;
-        }
-    }
-}
-
-// Boot parameters that name a disk or an address.
-void redactParameters(std::string& text) {
-    for (const char* key : {"root=", "resume=", "cryptdevice=", "rd.luks.uuid=", "rd.luks.name=",
-                            "rd.lvm.lv=", "nfsroot=", "ip=", "netconsole="}) {
-        const std::size_t n = std::strlen(key);
-        for (std::size_t at = text.find(key); at != std::string::npos; at = text.find(key, at)) {
-            const std::size_t from = at + n;
-            const bool start = at == 0 || text[at - 1] == ' ' || text[at - 1] == '\n';
-            at = from;
-            if (!start) continue;
-            std::size_t end = from;
-            while (end < text.size() && text[end] != ' ' && text[end] != '\n') ++end;
-            if (end > from) text.replace(from, end - from, "REDACTED");
-        }
+// A new file, never what somebody has put in its place to be written over.
+int createPart(const std::string& part) {
+    for (bool again = false;; again = true) {
+        const int fd =
+            ::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+        if (fd >= 0) return fd;
+        struct stat st {};
+        if (errno != EEXIST || again) fail(part, std::strerror(errno));
+        if (::lstat(part.c_str(), &st) == 0 && !S_ISREG(st.st_mode))
+            fail(part, S_ISLNK(st.st_mode) ? "a link was put there; remove it"
+                                           : "not a regular file; remove it");
+        // What an interrupted run has left.
+        if (::unlink(part.c_str()) != 0 && errno != ENOENT) fail(part, std::strerror(errno));
     }
 }
 
@@ -155,21 +115,6 @@ class Places {
 };
 
 }  // namespace
-
-std::string redact(const std::string& text, const std::string& hostname) {
-    std::string out = text;
-    if (out.find('=') != std::string::npos) redactParameters(out);
-    for (std::size_t dash = out.find('-'); dash != std::string::npos;
-         dash = out.find('-', dash + 1))
-        if (dash >= 8 && uuidAt(out, dash - 8))
-            out.replace(dash - 8, 36, "00000000-0000-0000-0000-000000000000");
-    if (!tellsNothing(hostname)) {
-        replaceWord(out, hostname, "HOST");
-        const std::string bare = hostname.substr(0, hostname.find('.'));
-        if (bare != hostname && !tellsNothing(bare)) replaceWord(out, bare, "HOST");
-    }
-    return out;
-}
 
 void gather(const std::string& file, const std::string& root,
             const std::map<std::string, std::string>& extra) {
@@ -219,8 +164,7 @@ void gather(const std::string& file, const std::string& root,
 
     // Whole or not at all: a half-written file must not look like a snapshot.
     const std::string part = file + ".part";
-    const int out = ::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (out < 0) fail(file, std::strerror(errno));
+    const int out = createPart(part);
     const int in = ::memfd_create("snapshot", MFD_CLOEXEC);
     std::string reason;
     pid_t pid = -1;

@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include "lib/facts/redact.h"
+
 namespace p2p {
 
 // Writes what collect() would read of the machine at `root` ("" = this one) to `file`, a gzip'ed
@@ -30,9 +32,5 @@ class Snapshot {
     std::string top_;  // what to remove
     bool temporary_ = false;
 };
-
-// UUIDs, GPU UUIDs, root=, resume= and `hostname` replaced by fixed words.  A fixed point:
-// redact(redact(x)) == redact(x).
-std::string redact(const std::string& text, const std::string& hostname);
 
 }  // namespace p2p
