@@ -57,7 +57,7 @@ std::vector<Line> split(const std::string& text) {
     }
     if (!raw.empty()) {
         // A backslash before the end of the file would swallow what is put after it.
-        raw.replace(raw.size() - 2, 1, "");
+        while (raw.size() > 1 && raw[raw.size() - 2] == '\\') raw.erase(raw.size() - 2, 1);
         end();
     }
     return all;
@@ -284,7 +284,8 @@ Edit edit(const std::string& old, const Request& request,
         all.insert(all.end(), after.begin(), after.end());
         return all;
     };
-    const auto present = with(old);
+    // As it stands, and with stray quotes of ours taken out, as they would be.
+    const auto raw = with(old), present = with(render(lines, s));
     const Effect now(present), earlier(before);
     bool taken = false;
 
@@ -322,7 +323,7 @@ Edit edit(const std::string& old, const Request& request,
         set(dwords, kKey, "1");
     };
 
-    const bool holds = against(now, request).empty();
+    const bool holds = against(Effect(raw), request).empty() && against(now, request).empty();
     if (request.enable) {
         s.grow = "1";
         if (request.gpu.empty()) {

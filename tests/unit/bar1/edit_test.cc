@@ -91,6 +91,8 @@ BOOST_AUTO_TEST_CASE(a_backslash_before_the_end_swallows_nothing) {
     const std::string on = kOn;
     BOOST_TEST(edit("# mine \\\n", {true, ""}, {}).text == "# mine \n" + on);
     BOOST_TEST(edit("# mine \\", {true, ""}, {}).text == "# mine \n" + on);
+    BOOST_TEST(edit("options other a=1 \\\\\n", {true, ""}, {}).text ==
+               "options other a=1 \n" + on);
     BOOST_TEST(edit("options nvidia NVreg_EnableResizableBar=0 \\\n", {true, ""}, {}).text == on);
     BOOST_TEST(edit("options other a=1 \\\n", {true, ""}, {}).text == "options other a=1 \n" + on);
 }
