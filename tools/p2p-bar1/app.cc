@@ -71,10 +71,9 @@ ManPage manPage() {
          "old content kept beside it as .bak, and without touching other lines. The driver takes "
          "only one "
          "NVreg_RegistryDwords. What files that modprobe reads earlier put there is taken over "
-         "into the line; "
-         "a file that modprobe reads later, or the kernel command line, would hide it, and then "
-         "nothing is "
-         "changed and the place is named."},
+         "into the line. Where another file or the kernel command line would keep P2P off that is "
+         "to be on, or on that is to be off, nothing is changed and the place is named. The file "
+         "keeps its owner and its rights."},
         {"EXIT STATUS",
          "0\tDone, or nothing to do.\n"
          "1\tRefused: another file, or the file itself, stands against it; nothing was changed.\n"

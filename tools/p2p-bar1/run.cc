@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "lib/facts/parse.h"
 #include "lib/facts/snapshot.h"
 #include "lib/gpu/run.h"
+#include "lib/report/escape.h"
 #include "lib/rules/rules.h"
 #include "lib/util/verdict.h"
 #include "p2p-bar1/app.h"
@@ -122,7 +124,7 @@ int list(const Options& o) {
             return s.unread == kAbsent ? std::string("-") : s.unread;
         };
         table.push_back(
-            {g.bdf, g.name,
+            {g.bdf, plain(g.name),
              g.bar1 ? (g.bar1->bytes ? size(g.bar1->bytes) : "unassigned") : missing(g.bar1),
              g.bar1_max_bytes ? size(*g.bar1_max_bytes) : missing(g.bar1_max_bytes),
              window ? (window->bytes ? size(window->bytes) : "closed") : missing(window),
@@ -140,8 +142,8 @@ int list(const Options& o) {
     bool first = true;
     for (const Gpu& g : facts.gpus)
         for (const Finding* f : blockers(findings, g)) {
-            std::cout << (first ? "\n" : "") << f->subject << " " << f->id << ": " << f->cause
-                      << "\n  " << f->remedy << "\n";
+            std::cout << (first ? "\n" : "") << plain(f->subject) << " " << f->id << ": "
+                      << plain(f->cause) << "\n  " << plain(f->remedy) << "\n";
             first = false;
         }
     return 0;
@@ -151,8 +153,8 @@ int list(const Options& o) {
     throw Failure(path + ": " + std::strerror(errno) + "; " + todo, kExitInternal);
 }
 
-std::string readFile(const std::string& path, bool& exists) {
-    struct stat st {};
+// The text of a file; `st` tells what it is, unless there is none.
+std::string readFile(const std::string& path, bool& exists, struct stat& st) {
     if (::lstat(path.c_str(), &st) != 0) {
         if (errno != ENOENT) fail(path, "check the folder's rights");
         exists = false;
@@ -170,13 +172,26 @@ std::string readFile(const std::string& path, bool& exists) {
 }
 
 // Whole or not at all, and on the disk before it takes the old one's place.
-void writeFile(const std::string& path, const std::string& text) {
+// With the owner and the rights of `like`, the file whose place or side it takes; without one,
+// readable for all.
+void writeFile(const std::string& path, const std::string& text, const struct stat* like) {
     const std::string part = path + ".p2p-new";
-    const int fd =
-        ::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (fd < 0) fail(part, errno == ELOOP ? "a link was put there; remove it" : "run it as root");
+    constexpr int kNew = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    int fd = ::open(part.c_str(), kNew, 0600);
+    if (fd < 0 && errno == EEXIST) {
+        struct stat st {};
+        if (::lstat(part.c_str(), &st) == 0 && !S_ISREG(st.st_mode))
+            fail(part, S_ISLNK(st.st_mode) ? "a link was put there; remove it" : "remove it");
+        // What an interrupted run has left.
+        if (::unlink(part.c_str()) == 0) fd = ::open(part.c_str(), kNew, 0600);
+    }
+    if (fd < 0) fail(part, "run it as root");
     std::size_t done = 0;
-    bool ok = ::fchmod(fd, 0644) == 0;
+    struct stat made {};
+    bool ok = ::fstat(fd, &made) == 0;
+    if (ok && like && (made.st_uid != like->st_uid || made.st_gid != like->st_gid))
+        ok = ::fchown(fd, like->st_uid, like->st_gid) == 0;
+    ok = ok && ::fchmod(fd, like ? like->st_mode & 07777 : 0644) == 0;
     while (ok && done < text.size()) {
         const ssize_t n = ::write(fd, text.data() + done, text.size() - done);
         if (n < 0 && errno == EINTR) continue;
@@ -198,6 +213,8 @@ void writeFile(const std::string& path, const std::string& text) {
 // Does a setting of initramfs-tools or dracut ask for the nvidia module?
 std::string initramfsSetting(const std::string& root) {
     const auto names = [&](const std::string& path, bool list) {
+        std::error_code none;
+        if (!std::filesystem::is_regular_file(root + path, none)) return false;
         std::ifstream in(root + path);
         std::string line;
         while (std::getline(in, line)) {
@@ -217,13 +234,19 @@ std::string initramfsSetting(const std::string& root) {
 }
 
 int change(const Options& o) {
+    if (o.json) throw UsageError("--json: only list writes JSON; leave it out");
     struct stat st {};
     if (!o.root.empty() && (::stat(o.root.c_str(), &st) != 0 || !S_ISDIR(st.st_mode)))
         throw UsageError("--root " + o.root + ": no folder; a snapshot can only be listed");
     p2p::Options where;
     where.root = o.root;
     where.names = false;
-    const Facts facts = collect(where);
+    Facts facts;
+    try {
+        facts = collect(where);
+    } catch (const std::runtime_error& e) {  // its text names the file and the reason
+        throw Failure(e.what(), kExitUsage);
+    }
     Request request;
     request.enable = o.command == Options::Enable;
     if (!o.gpu.empty()) {
@@ -239,13 +262,13 @@ int change(const Options& o) {
     }
     const std::string path = o.root + kFile;
     bool exists = false;
-    const std::string old = readFile(path, exists);
+    const std::string old = readFile(path, exists, st);
     const Edit e = edit(old, request, facts.options);
     if (!e.refused.empty()) {
-        std::cerr << "p2p-bar1: error: " << e.refused << "\n";
+        std::cerr << "p2p-bar1: error: " << plain(e.refused) << "\n";
         return kExitRefused;
     }
-    for (const std::string& n : e.notes) std::cout << "Note: " << n << ".\n";
+    for (const std::string& n : e.notes) std::cout << "Note: " << plain(n) << ".\n";
     if (e.text == old) {
         std::cout << kFile << ": nothing to change.\n";
         return 0;
@@ -256,8 +279,9 @@ int change(const Options& o) {
     }
     const std::string dir = path.substr(0, path.rfind('/'));
     if (::mkdir(dir.c_str(), 0755) != 0 && errno != EEXIST) fail(dir, "make it first");
-    if (exists) writeFile(path + ".bak", old);
-    writeFile(path, e.text);
+    const struct stat* like = exists ? &st : nullptr;
+    if (exists) writeFile(path + ".bak", old, like);
+    writeFile(path, e.text, like);
     std::cout << kFile << ": written"
               << (exists ? fmt::format("; the old content is in {}.bak", kFile) : "")
               << ".\nIt counts from the next load of the nvidia module: reboot.\n";

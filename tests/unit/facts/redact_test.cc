@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(a_command_line_keeps_settings_only) {
                "BOOT_IMAGE=/boot/vmlinuz-6.8 root=REDACTED ro iommu=pt quiet "
                "nvidia.NVreg_X=\"a b\" ds=REDACTED pti=on  amd_iommu=on\n");
     BOOST_TEST(redactCmdline("BOOT_IMAGE=http://x/node7/vmlinuz a\"b=c\" d") ==
-               "BOOT_IMAGE=REDACTED ab=REDACTED d");
+               "BOOT_IMAGE=REDACTED REDACTED d");
     BOOST_TEST(redactCmdline("quiet -- password\n") == "quiet\n");
     BOOST_TEST(redactCmdline("quiet --") == "quiet");
 }
@@ -47,11 +47,9 @@ BOOST_AUTO_TEST_CASE(a_command_line_keeps_settings_only) {
 BOOST_AUTO_TEST_CASE(command_lines_in_the_log) {
     BOOST_TEST(redactMessage("Kernel command line: ro iommu=pt user=me -- password") ==
                "Kernel command line: ro iommu=pt user=REDACTED");
-    BOOST_TEST(
-        redactMessage("Unknown kernel command line parameters \"splash iommu.x=1 ifname=eth\", "
-                      "will be passed to user space.") ==
-        "Unknown kernel command line parameters \"splash iommu.x=1 ifname=REDACTED\", will "
-        "be passed to user space.");
+    BOOST_TEST(redactMessage("Unknown kernel command line parameters \"splash iommu.x=1 "
+                             "ifname=eth\", will be passed to user space.") ==
+               "Unknown kernel command line parameters \"splash iommu.x=1 ifname=REDACTED");
     BOOST_TEST(redactMessage("Loaded X.509 cert 'a: " + std::string(40, 'f') + "'") ==
                "Loaded X.509 cert 'a: " + std::string(40, '0') + "'");
     BOOST_TEST(redactMessage("nvidia 0000:01:00.0: x=y") == "nvidia 0000:01:00.0: x=y");

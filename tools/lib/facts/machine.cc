@@ -136,8 +136,8 @@ std::string Machine::prose(std::string text) const {
 }
 
 std::string Machine::redacted(const std::string& path, const std::string& text) const {
-    if (path == "/dev/kmsg") return prose(redactMessage(text));
-    if (path == "/proc/cmdline") return prose(redactCmdline(text));
+    if (path == "/dev/kmsg") return redactMessage(prose(text));
+    if (path == "/proc/cmdline") return redactCmdline(prose(text));
     // Only where people and the kernel write prose: a host called "identity" must not change what
     // an attribute of sysfs says.
     const bool people = path == "/proc/version" || path.compare(0, 9, "/var/lib/") == 0 ||

@@ -144,10 +144,11 @@ void redactKeyNames(std::string& text) {
     std::size_t at = text.find(tail), done = 0;
     while (at != std::string::npos) {
         std::size_t from = at;
-        while (from > done && !isSpace(text[from - 1]) && text[from - 1] != '\'' &&
-               text[from - 1] != '"')
+        while (from > done && !isSpace(text[from - 1]) && !std::strchr("',;\")", text[from - 1]))
             --from;
-        if (from < at) {
+        const std::size_t n = std::strlen(kGone);
+        const bool gone = at - from >= n && text.compare(at - n, n, kGone) == 0;
+        if (from < at && !gone) {
             text.replace(from, at - from, "HOST");
             at = from + 4;
         }
@@ -263,7 +264,8 @@ bool plainImage(const std::string& value) {
     const std::size_t from = value.find(")/") == std::string::npos ? 0 : value.find(")/") + 1;
     std::string path = value.substr(from);
     if (startsWith(path, "/boot/")) path.erase(0, 5);
-    return startsWith(path, "/vmlinuz") && path.find('/', 1) == std::string::npos;
+    return startsWith(path, "/vmlinuz") && path.find('/', 1) == std::string::npos &&
+           value.find('"') == std::string::npos;
 }
 
 // "1", "off", "auto": who and where is not in them.
@@ -275,18 +277,15 @@ bool tame(const std::string& value) {
 
 std::string redactWord(const std::string& word) {
     const std::size_t eq = word.find('=');
-    std::string key = word.substr(0, eq);
-    key.erase(std::remove(key.begin(), key.end(), '"'), key.end());
-    if (eq == std::string::npos) {
-        const bool plain = std::all_of(word.begin(), word.end(), [](char c) {
-            return isWord(c) || c == '.' || c == '-' || c == ':';
-        });
-        return plain ? word : kGone;
-    }
+    // Quotes may be around all of it.
+    const std::string key = word.substr(word[0] == '"' ? 1 : 0, eq - (word[0] == '"' ? 1 : 0));
+    const bool plain = std::all_of(key.begin(), key.end(), [](char c) {
+        return isWord(c) || c == '.' || c == '-' || c == ':';
+    });
+    if (!plain) return kGone;
+    if (eq == std::string::npos) return word[0] == '"' ? kGone : word;
     if (harmless(key) || tame(word.substr(eq + 1))) return word;
-    if (key == "BOOT_IMAGE" && plainImage(word.substr(eq + 1)) &&
-        word.find('"') == std::string::npos)
-        return word;
+    if (key == "BOOT_IMAGE" && word[0] != '"' && plainImage(word.substr(eq + 1))) return word;
     return key + "=" + kGone;
 }
 
@@ -339,12 +338,10 @@ std::string redactMessage(const std::string& text) {
         static const std::string rest = "\", will be passed to user space.";
         std::size_t from = out.find_first_of(":\"", named);
         if (from == std::string::npos) from = named + 10;
-        const bool closed = out[from] == '"' && out.size() >= from + 1 + rest.size() &&
-                            out.compare(out.size() - rest.size(), rest.size(), rest) == 0;
         ++from;
-        const std::size_t end = closed ? out.size() - rest.size() : out.size();
-        out = out.substr(0, from) + redactCmdline(out.substr(from, end - from)) +
-              (closed ? rest : "");
+        // What is behind the last one would be taken for a part of it.
+        if (const std::size_t end = out.find(rest, from); end != std::string::npos) out.resize(end);
+        out = out.substr(0, from) + redactCmdline(out.substr(from));
     }
     // "Loaded X.509 cert 'NAME: 0123...'": the key is one machine's alone.
     redactHex(out, 32, 128);
