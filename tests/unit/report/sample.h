@@ -41,6 +41,7 @@ inline Report rig() {
     r.time = kTime;
     r.kernel = "6.1.0-28-amd64";
     r.module = "555.58.02";
+    r.marker = "555.58.02+p2p1";
     const std::vector<std::string> bdfs = {"0000:03:00.0", "0000:04:00.0", "0000:43:00.0",
                                            "0000:44:00.0"};
     r.bridges = {

@@ -94,6 +94,7 @@ Report makeReport(const Facts& facts, const GpuRun* run, std::vector<Finding> fi
     r.time = time;
     r.kernel = facts.kernel.valueOr("");
     if (facts.loaded) r.module = facts.loaded->version;
+    if (const ModuleFile* file = facts.loadedFile()) r.marker = file->marker.valueOr("");
     for (const Gpu& g : facts.gpus) r.gpus.push_back(gpuOf(g, infoOf(run, g.bdf)));
     topology(facts, r);
     if (run != nullptr) {

@@ -50,8 +50,12 @@ std::string toPrometheus(const Report& r) {
                    "40 inconclusive.");
     verdict.add({{"level", level}}, static_cast<int>(r.verdict));
     Family info("nvidia_p2p_info",
-                "Versions of the tools, the loaded nvidia module and the kernel.");
-    info.add({{"level", level}, {"version", r.version}, {"module", r.module}, {"kernel", r.kernel}},
+                "Versions of the tools, the loaded nvidia module, its marker and the kernel.");
+    info.add({{"level", level},
+              {"version", r.version},
+              {"module", r.module},
+              {"marker", r.marker},
+              {"kernel", r.kernel}},
              1);
     Family last("nvidia_p2p_last_run_timestamp_seconds",
                 "When p2p-verify ran, seconds since 1970.");

@@ -56,6 +56,8 @@ struct Report {
     std::string summary;  // the verdict in one sentence
     std::string kernel;   // release of the running kernel
     std::string module;   // version of the loaded nvidia module; empty if none
+    std::string
+        marker;  // "UP+p2pN" of the file that it was loaded from; empty if not ours, or unknown
     std::vector<ReportGpu> gpus;
     std::vector<ReportBridge> bridges;
     std::vector<std::string> gpu_parents;  // parallel to gpus: id of the bridge above
