@@ -23,8 +23,8 @@ system_image() {
     in_root "$root" "depmod $VM_RELEASE"
     printf 'fakegpu\n' >"$root/etc/modules-load.d/fakegpu.conf"
     install -D -m 644 "$archive/public.asc" "$root/etc/apt/keyrings/nvidia-p2p.asc"
-    printf 'Types: deb\nURIs: http://10.0.2.100/\nSuites: %s\nComponents: main %s\nSigned-By: /etc/apt/keyrings/nvidia-p2p.asc\n' \
-        "$suite" "${UP%%.*}" >"$root/etc/apt/sources.list.d/nvidia-p2p.sources"
+    printf 'Types: deb\nURIs: http://10.0.2.100/\nSuites: %s\nComponents: main %s %s-runfile\nSigned-By: /etc/apt/keyrings/nvidia-p2p.asc\n' \
+        "$suite" "${UP%%.*}" "${UP%%.*}" >"$root/etc/apt/sources.list.d/nvidia-p2p.sources"
     : >"$root/etc/apt/sources.list"
     printf 'guest\n' >"$root/etc/hostname"
     printf '/dev/vda / ext4 defaults 0 1\n' >"$root/etc/fstab"
