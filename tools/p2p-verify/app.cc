@@ -52,7 +52,7 @@ std::unique_ptr<CLI::App> makeApp(Options& o) {
         ->delimiter(',');
     app->add_option(
            "--timeout", o.timeout_s,
-           "Seconds for all GPU tests together. Without it: 60 and 15 for each ordered pair, 10 "
+           "Seconds for all GPU tests together. Without it: 60 and 15 for each ordered pair, 30 "
            "for level env. A single test may take 20, or a tenth of this when that is more. An "
            "answer comes at most two seconds later, even when a driver call never returns.")
         ->type_name("SECONDS")
