@@ -35,7 +35,8 @@ boot() {
 emulate() {
     local rc=0 t0
     t0=$(date +%s.%N)
-    : >"$BOOT/transcript" >"$BOOT/console"
+    : >"$BOOT/transcript"
+    : >"$BOOT/console"
     timeout "${VM_TIMEOUT:-240}" qemu-system-x86_64 -accel tcg -machine q35 -cpu max,-hypervisor,family=25,model=97 -smp 1 \
         -nodefaults -display none -no-reboot -serial "file:$BOOT/console" -serial "file:$BOOT/transcript" \
         "$@" </dev/null >"$BOOT/qemu" 2>&1 || rc=$?
