@@ -113,13 +113,14 @@ def read_kept():
     """
     if not os.path.exists(os.path.join(t.DRIVER, KEPT)):
         return {}
-    found, now, listed = {}, p.identity(sources=False), t.releases()
+    found, now, change_id, listed = {}, p.identity(sources=False), p.identity(), t.releases()
+    level = t.p2p_level()
     for row in t.read_table(KEPT):
         if row["release"] not in listed:
             continue
         family = listed[row["release"]]["family"]
         result = found.setdefault(row["release"], {
-            "schema": r.SCHEMA, "release": row["release"], "change": f"p2p{t.p2p_level()}", "change_id": p.identity(),
+            "schema": r.SCHEMA, "release": row["release"], "change": f"p2p{level}", "change_id": change_id,
             "hooks_id": now, "listed": True, "steps": [], "content": "not compared", "fingerprints": [],
             "family": {"name": family, "nearest": family, "proposed": False, "reason": "listed in releases.tsv"}})
         detail = "" if row["detail"] == "-" else row["detail"]

@@ -64,9 +64,7 @@ std::vector<Line> split(const std::string& text) {
 }
 
 std::string nameOf(const std::string& word) {
-    std::string name = parse::argument(word).name;
-    std::replace(name.begin(), name.end(), '-', '_');
-    return name;
+    return parse::moduleName(parse::argument(word).name);
 }
 
 std::string valueOf(const std::string& word) {
@@ -99,16 +97,6 @@ std::string get(const parse::Dwords& dwords, const std::string& key) {
     return found;
 }
 
-// Bits that the driver knows (driver/src/rm/nvp2p_policy.h); with others it stays off.
-constexpr std::uint32_t kKnownBits = 7;
-
-// 1, and with the host vouched for or Ampere boards taken too, mean on; a change must not take that
-// away.
-bool on(const std::string& value) {
-    const std::uint32_t v = parse::dword(value).value_or(0);
-    return (v & 1) != 0 && (v & ~kKnownBits) == 0;
-}
-
 std::string join(const parse::Dwords& dwords) {
     std::string all;
     for (const auto& [k, v] : dwords) all += k + "=" + v + ";";
@@ -125,16 +113,11 @@ struct State {
 };
 
 void readPer(const std::string& value, State& s) {
-    s.per.clear();
-    s.strange.clear();
-    for (parse::DeviceDwords& d : parse::deviceDwords(value)) {
-        if (d.bdf.empty()) {
-            s.strange.push_back(std::move(d));
-            continue;
-        }
-        parse::Dwords& to = s.per[d.bdf];
-        std::move(d.dwords.begin(), d.dwords.end(), std::back_inserter(to));
-    }
+    s.per = parse::registryDwordsPerDevice(value);
+    s.strange = parse::deviceDwords(value);
+    s.strange.erase(std::remove_if(s.strange.begin(), s.strange.end(),
+                                   [](const auto& d) { return !d.bdf.empty(); }),
+                    s.strange.end());
 }
 
 State stateOf(const std::vector<Line>& lines) {
@@ -211,15 +194,16 @@ struct Effect {
         const auto it = devices.find(gpu);
         return it == devices.end() ? "" : get(it->second, kKey);
     }
-    bool allOn() const { return on(get(dwords, kKey)); }
+    bool allOn() const { return parse::keyEnables(get(dwords, kKey)); }
     bool anyOn() const {
-        return allOn() || std::any_of(devices.begin(), devices.end(),
-                                      [](const auto& d) { return on(get(d.second, kKey)); });
+        return allOn() || std::any_of(devices.begin(), devices.end(), [](const auto& d) {
+                   return parse::keyEnables(get(d.second, kKey));
+               });
     }
     // A value for one GPU beats the one for all.
     bool isOn(const std::string& gpu) const {
         const std::string value = own(gpu);
-        return value.empty() ? allOn() : on(value);
+        return value.empty() ? allOn() : parse::keyEnables(value);
     }
 };
 
@@ -236,7 +220,7 @@ std::string against(const Effect& e, const Request& r) {
         if (r.gpu.empty() ? e.allOn() : e.isOn(r.gpu) && e.own(r.gpu).empty())
             return stands(e.all, "keeps P2P on", out);
         for (const auto& [bdf, dwords] : e.devices)
-            if ((r.gpu.empty() || bdf == r.gpu) && on(get(dwords, kKey)))
+            if ((r.gpu.empty() || bdf == r.gpu) && parse::keyEnables(get(dwords, kKey)))
                 return stands(e.per, fmt::format("keeps P2P on for {}", bdf), out);
         return "";
     }
@@ -244,7 +228,8 @@ std::string against(const Effect& e, const Request& r) {
         return stands(e.all, hides,
                       "put \"NvP2pBar1=1;\" into that value, or take the option out there");
     for (const auto& [bdf, dwords] : e.devices)
-        if ((r.gpu.empty() || bdf == r.gpu) && !get(dwords, kKey).empty() && !on(get(dwords, kKey)))
+        if ((r.gpu.empty() || bdf == r.gpu) && !get(dwords, kKey).empty() &&
+            !parse::keyEnables(get(dwords, kKey)))
             return stands(e.per, fmt::format("keeps P2P off for {}", bdf), out);
     if (!r.gpu.empty() && !e.isOn(r.gpu))
         return stands(e.per, hides,
@@ -315,7 +300,7 @@ Edit edit(const std::string& old, const Request& request,
     };
     const auto switchOn = [&](parse::Dwords& dwords) {
         const std::string value = get(dwords, kKey);
-        if (on(value)) return;
+        if (parse::keyEnables(value)) return;
         if (!value.empty() && value != "0")
             e.notes.push_back(fmt::format(
                 "NvP2pBar1={} is no value that the driver knows, so P2P was off; it is 1 now",
@@ -331,7 +316,7 @@ Edit edit(const std::string& old, const Request& request,
             takeAll();
             switchOn(s.all);
             for (auto& [bdf, dwords] : s.per)
-                if (!get(dwords, kKey).empty() && !on(get(dwords, kKey))) {
+                if (!get(dwords, kKey).empty() && !parse::keyEnables(get(dwords, kKey))) {
                     e.notes.push_back(fmt::format("{}: its own NvP2pBar1={} is taken out", bdf,
                                                   get(dwords, kKey)));
                     drop(dwords, kKey);

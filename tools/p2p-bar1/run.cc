@@ -20,6 +20,7 @@
 #include "lib/gpu/run.h"
 #include "lib/report/escape.h"
 #include "lib/rules/rules.h"
+#include "lib/util/new_file.h"
 #include "lib/util/verdict.h"
 #include "p2p-bar1/app.h"
 #include "p2p-bar1/edit.h"
@@ -176,16 +177,11 @@ std::string readFile(const std::string& path, bool& exists, struct stat& st) {
 // readable for all.
 void writeFile(const std::string& path, const std::string& text, const struct stat* like) {
     const std::string part = path + ".p2p-new";
-    constexpr int kNew = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-    int fd = ::open(part.c_str(), kNew, 0600);
-    if (fd < 0 && errno == EEXIST) {
-        struct stat st {};
-        if (::lstat(part.c_str(), &st) == 0 && !S_ISREG(st.st_mode))
-            fail(part, S_ISLNK(st.st_mode) ? "a link was put there; remove it" : "remove it");
-        // What an interrupted run has left.
-        if (::unlink(part.c_str()) == 0) fd = ::open(part.c_str(), kNew, 0600);
-    }
-    if (fd < 0) fail(part, "run it as root");
+    const int fd = createNew(part, 0600);
+    if (fd < 0)
+        fail(part, errno != EEXIST ? "run it as root"
+                   : isLink(part)  ? "a link was put there; remove it"
+                                   : "remove it");
     std::size_t done = 0;
     struct stat made {};
     bool ok = ::fstat(fd, &made) == 0;

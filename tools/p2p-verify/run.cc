@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -55,15 +56,10 @@ constexpr double kEnvTimeout = 30;
 constexpr double kAskAgain = 0.5;
 constexpr double kLetFinish = 4;
 
-// A GPU that data can be moved on: the driver's, as far as can be seen.
-bool testable(const Gpu& g) {
-    return !g.driver || *g.driver == "nvidia";
-}
-
 // Does another program compute on this GPU of the machine?
 bool computes(const Facts& facts, const GpuInfo& g) {
     const Gpu* gpu = facts.gpu(g.bdf);
-    return gpu != nullptr && testable(*gpu) && g.compute_processes > 0;
+    return gpu != nullptr && !gpu->takenByOther() && g.compute_processes > 0;
 }
 
 // This machine, a folder or a snapshot, as level env sees it.  `live`: the GPUs are this machine's,
@@ -197,7 +193,7 @@ std::vector<Finding> withheld(const Facts& facts, const GpuRun& env) {
         "risk with --force.",
         {}};
     for (const Gpu& g : facts.gpus)
-        if (testable(g) && g.iommu_type && g.iommu_type->rfind("DMA", 0) == 0)
+        if (!g.takenByOther() && g.iommu_type && g.iommu_type->rfind("DMA", 0) == 0)
             translating.evidence.push_back({g.iommu_type.path, *g.iommu_type});
     if (!translating.evidence.empty()) out.push_back(translating);
     Finding busy{"data-test-withheld",
@@ -220,7 +216,7 @@ GpuRun moveData(const Facts& facts, const Options& o) {
     GpuOptions g;
     g.level = o.level == "full" ? GpuLevel::Full : GpuLevel::Data;
     for (const Gpu& gpu : facts.gpus)
-        if (testable(gpu)) g.bdfs.push_back(gpu.bdf);
+        if (!gpu.takenByOther()) g.bdfs.push_back(gpu.bdf);
     // CUDA may offer some of the machine's GPUs; those that were named have to be there.
     g.all_needed = !o.gpus.empty();
     const double n = static_cast<double>(g.bdfs.size());
@@ -311,7 +307,8 @@ int run(const Options& o) {
         }
         // An empty choice would mean all that CUDA offers; assess() says why there is none.
         const auto& gpus = machine.facts.gpus;
-        if (extra.empty() && std::any_of(gpus.begin(), gpus.end(), testable)) {
+        if (extra.empty() &&
+            !std::all_of(gpus.begin(), gpus.end(), std::mem_fn(&Gpu::takenByOther))) {
             data = moveData(machine.facts, o);
             run = &data;
         }

@@ -144,6 +144,9 @@ struct Gpu {
     Sourced<std::string> framebuffer;  // console frame buffer on this GPU: "fb0" or the iomem name
     Sourced<std::vector<std::string>> connected;  // DRM connectors with a monitor, "card0-HDMI-A-1"
     Sourced<std::map<std::string, std::uint64_t>> aer;  // aer_dev_correctable: name -> count
+
+    // Held by another driver than NVIDIA's, as far as can be seen.
+    bool takenByOther() const { return driver && *driver != "nvidia"; }
 };
 
 // A kernel module file on disk.

@@ -12,9 +12,7 @@
 namespace p2p {
 namespace {
 
-bool startsWith(const std::string& s, const std::string& head) {
-    return s.compare(0, head.size(), head) == 0;
-}
+using parse::startsWith;
 bool isNumber(const std::string& s) {
     return !s.empty() && s.size() < 10 && s.find_first_not_of("0123456789") == std::string::npos;
 }
@@ -44,11 +42,9 @@ void firmware(Machine& m, Facts& f) {
                             : Sourced<bool>::missing(enforce.path, enforce.unread);
 }
 
-Sourced<std::string> hypervisor(Machine& m, const Facts& f) {
+Sourced<std::string> hypervisor(Machine& m, const Facts& f, const Sourced<std::string>& cpu) {
     const auto type = m.line("/sys/hypervisor/type");
     if (type && !type->empty()) return type;
-    // One processor tells: the flag is the same on all (the file grows with their number).
-    const auto cpu = m.text("/proc/cpuinfo", 4096);
     if (!cpu) return cpu;
     if (!parse::hypervisorFlag(*cpu)) return Sourced<std::string>::missing(cpu.path, kAbsent);
     static const struct {
@@ -197,8 +193,9 @@ void collectHost(Machine& m, Facts& f) {
     for (const std::string& name : f.iommus.valueOr({})) m.exists("/sys/class/iommu/" + name);
 
     firmware(m, f);
-    f.hypervisor = hypervisor(m, f);
+    // One processor tells: all are the same (the file grows with their number).
     const auto cpuinfo = m.text("/proc/cpuinfo", 4096);
+    f.hypervisor = hypervisor(m, f, cpuinfo);
     const auto processor = cpuinfo ? parse::processor(*cpuinfo) : std::nullopt;
     f.processor = processor ? Sourced<Processor>(cpuinfo.path, *processor)
                             : Sourced<Processor>::missing("/proc/cpuinfo",

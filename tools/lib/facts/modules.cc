@@ -16,9 +16,7 @@
 namespace p2p {
 namespace {
 
-bool startsWith(const std::string& s, const std::string& head) {
-    return s.compare(0, head.size(), head) == 0;
-}
+using parse::startsWith;
 
 // "nvidia.ko", "nvidia.ko.xz", ...; Ubuntu's own is the same name, nvidia-current renames it.
 bool isNvidiaKo(const std::string& name) {

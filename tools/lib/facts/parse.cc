@@ -22,17 +22,8 @@ bool space(char c) {
 bool digit(char c) {
     return c >= '0' && c <= '9';
 }
-bool startsWith(const std::string& s, const std::string& head) {
-    return s.compare(0, head.size(), head) == 0;
-}
 bool has(const std::string& s, const char* part) {
     return s.find(part) != std::string::npos;
-}
-
-// Module names are the same with - and _ (modprobe(8)).
-std::string moduleName(std::string name) {
-    std::replace(name.begin(), name.end(), '-', '_');
-    return name;
 }
 
 std::string unquote(const std::string& s) {
@@ -41,6 +32,15 @@ std::string unquote(const std::string& s) {
 }
 
 }  // namespace
+
+bool startsWith(const std::string& s, const std::string& head) {
+    return s.compare(0, head.size(), head) == 0;
+}
+
+std::string moduleName(std::string name) {
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
+}
 
 std::string trim(const std::string& t) {
     std::size_t a = 0, b = t.size();
@@ -261,6 +261,11 @@ std::optional<std::uint32_t> dword(const std::string& text) {
     const unsigned long long v = std::strtoull(text.c_str(), &end, 0);
     if (*end || errno || v > 0xffffffffULL) return std::nullopt;
     return static_cast<std::uint32_t>(v);
+}
+
+bool keyEnables(const std::string& value) {
+    const auto v = dword(value);
+    return v && (*v & 1) && (*v & ~7U) == 0;
 }
 
 namespace {

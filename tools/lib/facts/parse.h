@@ -14,6 +14,9 @@
 namespace p2p::parse {
 
 std::string trim(const std::string& text);
+bool startsWith(const std::string& text, const std::string& head);
+// Module names are the same with - and _ (modprobe(8)).
+std::string moduleName(std::string name);
 std::vector<std::string> lines(const std::string& text);
 std::vector<std::string> words(const std::string& text);
 
@@ -67,6 +70,10 @@ std::map<std::string, Dwords> registryDwordsPerDevice(const std::string& text);
 bool sameKey(const std::string& a, const std::string& b);
 // A registry value as the driver reads it: decimal, 0x hexadecimal or 0 octal.
 std::optional<std::uint32_t> dword(const std::string& text);
+// Does this value of NvP2pBar1 switch P2P on?  Bit 0 does, bit 1 vouches for the host bridge, bit 2
+// takes Ampere boards too (from 580); the driver ignores a value with others
+// (driver/src/rm/nvp2p_policy.h).
+bool keyEnables(const std::string& value);
 
 // Messages of /dev/kmsg ("6,123,456,-;text") or of dmesg ("[    1.2] text") that speak of PCI,
 // IOMMU, NVIDIA or module signatures: the text alone.

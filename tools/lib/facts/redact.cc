@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lib/facts/parse.h"
+
 namespace p2p {
 namespace {
 
@@ -23,9 +25,7 @@ bool isBlank(char c) {
 bool isSpace(char c) {
     return isBlank(c) || c == '\n' || c == '\r' || c == '\v' || c == '\f';
 }
-bool startsWith(const std::string& s, const std::string& head) {
-    return s.compare(0, head.size(), head) == 0;
-}
+using parse::startsWith;
 
 // 8-4-4-4-12 hexadecimal digits at `at`?
 bool uuidAt(const std::string& t, std::size_t at) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What the administrator asked of the driver, and what the driver took.
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <map>
 #include <string>
@@ -30,11 +29,9 @@ std::string keptLines(const std::string& text) {
         bool ours = w.size() >= 2 &&
                     std::find(std::begin(commands), std::end(commands), w[0]) != std::end(commands);
         if (ours) {
-            std::string module = w[1];
-            std::replace(module.begin(), module.end(), '-', '_');
-            ours = std::any_of(std::begin(modules), std::end(modules), [&](const char* m) {
-                return module.compare(0, std::strlen(m), m) == 0;
-            });
+            const std::string module = parse::moduleName(w[1]);
+            ours = std::any_of(std::begin(modules), std::end(modules),
+                               [&](const char* m) { return parse::startsWith(module, m); });
         }
         if (ours) kept += line;
         kept.append(static_cast<std::size_t>(count), '\n');

@@ -21,6 +21,7 @@
 #include "lib/facts/collect.h"
 #include "lib/facts/machine.h"
 #include "lib/facts/tar.h"
+#include "lib/util/new_file.h"
 
 extern char** environ;
 
@@ -54,22 +55,6 @@ int waitFor(pid_t pid) {
     while (::waitpid(pid, &status, 0) < 0)
         if (errno != EINTR) return -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-// A new file, never what somebody has put in its place to be written over.
-int createPart(const std::string& part) {
-    for (bool again = false;; again = true) {
-        const int fd =
-            ::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-        if (fd >= 0) return fd;
-        struct stat st {};
-        if (errno != EEXIST || again) fail(part, std::strerror(errno));
-        if (::lstat(part.c_str(), &st) == 0 && !S_ISREG(st.st_mode))
-            fail(part, S_ISLNK(st.st_mode) ? "a link was put there; remove it"
-                                           : "not a regular file; remove it");
-        // What an interrupted run has left.
-        if (::unlink(part.c_str()) != 0 && errno != ENOENT) fail(part, std::strerror(errno));
-    }
 }
 
 // Where entries really lie: folders on their way may be links that were read too.
@@ -164,7 +149,11 @@ void gather(const std::string& file, const std::string& root,
 
     // Whole or not at all: a half-written file must not look like a snapshot.
     const std::string part = file + ".part";
-    const int out = createPart(part);
+    const int out = createNew(part, 0644);
+    if (out < 0)
+        fail(part, errno != EEXIST ? std::strerror(errno)
+                   : isLink(part)  ? "a link was put there; remove it"
+                                   : "not a regular file; remove it");
     const int in = ::memfd_create("snapshot", MFD_CLOEXEC);
     std::string reason;
     pid_t pid = -1;

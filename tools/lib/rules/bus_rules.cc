@@ -16,10 +16,7 @@ constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 Findings noGpu(const Facts& f, const GpuRun*) {
     if (!f.gpus.empty()) return {};
-    Finding x;
-    x.id = "no-gpu";
-    x.severity = Severity::Inconclusive;
-    x.subject = "host";
+    Finding x = host("no-gpu", Severity::Inconclusive);
     x.cause = "No NVIDIA GPU is on the PCI bus of this machine.";
     x.remedy =
         "Check the power cables and the slot, and that the card is not hidden by the firmware "
@@ -33,10 +30,7 @@ Findings noGpu(const Facts& f, const GpuRun*) {
 Findings oneGpu(const Facts& f, const GpuRun*) {
     const auto usable = usableGpus(f);
     if (f.gpus.empty() || usable.size() >= 2) return {};
-    Finding x;
-    x.id = "one-gpu";
-    x.severity = Severity::Inconclusive;
-    x.subject = "host";
+    Finding x = host("one-gpu", Severity::Inconclusive);
     x.cause = usable.empty() ? "No GPU is left to the nvidia driver, and peer-to-peer needs two."
                              : "Only one GPU can be used here, and peer-to-peer needs two.";
     x.remedy = f.gpus.size() > usable.size()
@@ -540,10 +534,7 @@ Findings displayAttached(const Facts& f, const GpuRun* run) {
 
 Findings guestView(const Facts& f, const GpuRun*) {
     if (!f.hypervisor || f.gpus.empty()) return {};
-    Finding x;
-    x.id = "guest-view";
-    x.severity = Severity::Inconclusive;
-    x.subject = "host";
+    Finding x = host("guest-view", Severity::Inconclusive);
     x.cause =
         "This is a virtual machine: bridges, ACS and the IOMMU of the real one are out of sight, "
         "and the driver does not "
@@ -562,10 +553,7 @@ Findings mixedGpus(const Facts& f, const GpuRun*) {
     std::map<Generation, std::vector<std::string>> by;
     for (const Gpu* g : usable) by[generationOf(g->device)].push_back(g->bdf);
     if (by.size() < 2) return {};
-    Finding x;
-    x.id = "mixed-generations";
-    x.severity = Severity::Warning;
-    x.subject = "host";
+    Finding x = host("mixed-generations", Severity::Warning);
     x.cause =
         "GPUs of different generations are mixed; CUDA gives no peer access between generations.";
     x.remedy =
@@ -614,7 +602,7 @@ Findings hostNotListed(const Facts& f, const GpuRun*) {
     const auto usable = usableGpus(f);
     const auto asks = [&](const Gpu& g) {
         const std::string key = keyInForce(f, g.bdf);
-        return keyEnables(key) && covered(generationOf(g.device), key, major);
+        return parse::keyEnables(key) && covered(generationOf(g.device), key, major);
     };
     const auto trusts = [&](const Gpu& g) {
         return (parse::dword(keyInForce(f, g.bdf)).value_or(0) & 2) != 0;
@@ -623,13 +611,10 @@ Findings hostNotListed(const Facts& f, const GpuRun*) {
         for (std::size_t b = a + 1; b < usable.size(); ++b) {
             const Gpu &x = *usable[a], &y = *usable[b];
             if (!asks(x) || !asks(y) || (trusts(x) && trusts(y))) continue;
-            if (commonSwitch(f, x, y).empty()) pairs.push_back(x.bdf + "-" + y.bdf);
+            if (!belowOneSwitch(f, x, y)) pairs.push_back(x.bdf + "-" + y.bdf);
         }
     if (pairs.empty()) return {};
-    Finding x;
-    x.id = "host-not-listed";
-    x.severity = Severity::Block;
-    x.subject = "host";
+    Finding x = host("host-not-listed", Severity::Block);
     x.cause = fmt::format(
         "The driver does not know this processor as one that forwards reads between its PCIe root "
         "ports, and then gives {} {} no peer access.",
@@ -660,10 +645,7 @@ Findings driverRefused(const Facts& f, const GpuRun*) {
         const bool window = line.find("no BAR1 window") != std::string::npos;
         const bool value = line.find("is not known") != std::string::npos;
         if (!window && !value && line.find("not eligible") == std::string::npos) continue;
-        Finding x;
-        x.id = "driver-refused";
-        x.severity = Severity::Block;
-        x.subject = "host";
+        Finding x = host("driver-refused", Severity::Block);
         x.cause = window ? "The driver could not make the BAR1 window of " + gpu +
                                ", so this GPU has no peer-to-peer."
                   : value
@@ -687,10 +669,7 @@ Findings crossesSockets(const Facts& f, const GpuRun*) {
     for (const Gpu* g : usableGpus(f))
         if (g->numa_node && *g->numa_node >= 0) nodes.insert(*g->numa_node);
     if (nodes.size() < 2) return {};
-    Finding x;
-    x.id = "crosses-sockets";
-    x.severity = Severity::Info;
-    x.subject = "host";
+    Finding x = host("crosses-sockets", Severity::Info);
     x.cause =
         "The GPUs hang on several NUMA nodes: pairs across them go over the link between "
         "processors, which is slower and on "
@@ -705,10 +684,7 @@ Findings crossesSockets(const Facts& f, const GpuRun*) {
 Findings manyGpus(const Facts& f, const GpuRun*) {
     const std::size_t n = usableGpus(f).size();
     if (n <= 2) return {};
-    Finding x;
-    x.id = "nccl-defaults";
-    x.severity = Severity::Info;
-    x.subject = "host";
+    Finding x = host("nccl-defaults", Severity::Info);
     x.cause = fmt::format(
         "With {} GPUs on PCIe NCCL by default uses P2P only below a common switch, and vLLM "
         "switches its own "
@@ -741,10 +717,7 @@ Findings unreadFacts(const Facts& f, const GpuRun*) {
         for (const Bridge& b : f.bridges) note(b.acs, "ACS of the bridges");
     if (f.loaded) note(f.loaded->build_id, "build-id of the loaded module");
     if (evidence.empty()) return {};
-    Finding x;
-    x.id = "unread";
-    x.severity = Severity::Inconclusive;
-    x.subject = "host";
+    Finding x = host("unread", Severity::Inconclusive);
     const auto& shown = rooted.empty() ? odd : rooted;
     x.cause = fmt::format("Could not read {}: {}.", fmt::join(shown, ", "),
                           rooted.empty() ? "see the evidence" : "needs root");

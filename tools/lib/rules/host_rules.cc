@@ -105,10 +105,7 @@ Findings logProbe(const Facts& f, const GpuRun*) {
 
 Findings smallShm(const Facts& f, const GpuRun*) {
     if (f.gpus.empty() || !f.shm_bytes || *f.shm_bytes > (std::uint64_t{64} << 20)) return {};
-    Finding x;
-    x.id = "small-shm";
-    x.severity = Severity::Info;
-    x.subject = "host";
+    Finding x = host("small-shm", Severity::Info);
     x.cause = fmt::format(
         "/dev/shm holds {} only: NCCL runs out of it, which looks like a fault of peer-to-peer.",
         size(*f.shm_bytes));
@@ -119,10 +116,7 @@ Findings smallShm(const Facts& f, const GpuRun*) {
 
 Findings container(const Facts& f, const GpuRun*) {
     if (f.gpus.empty() || !f.container) return {};
-    Finding x;
-    x.id = "container";
-    x.severity = Severity::Info;
-    x.subject = "host";
+    Finding x = host("container", Severity::Info);
     x.cause = "This runs inside a container (" + *f.container +
               "): modules, processes and some GPUs of the host may be out of sight.";
     x.remedy =
@@ -134,10 +128,7 @@ Findings container(const Facts& f, const GpuRun*) {
 
 Findings vllmCache(const Facts& f, const GpuRun*) {
     if (f.gpus.empty() || f.vllm_caches.empty()) return {};
-    Finding x;
-    x.id = "vllm-cache";
-    x.severity = Severity::Info;
-    x.subject = "host";
+    Finding x = host("vllm-cache", Severity::Info);
     x.cause =
         "vLLM keeps its own record of which GPUs reach each other, and does not renew it when the "
         "driver changes.";
@@ -148,10 +139,7 @@ Findings vllmCache(const Facts& f, const GpuRun*) {
 
 Findings holders(const Facts& f, const GpuRun*) {
     if (!f.holders || f.holders->empty()) return {};
-    Finding x;
-    x.id = "gpu-in-use";
-    x.severity = Severity::Info;
-    x.subject = "host";
+    Finding x = host("gpu-in-use", Severity::Info);
     x.cause = fmt::format(
         "{} process(es) have a GPU open: the driver cannot be reloaded, and measurements would be "
         "off.",
@@ -165,10 +153,7 @@ Findings holders(const Facts& f, const GpuRun*) {
 
 Findings rebootRequired(const Facts& f, const GpuRun*) {
     if (!f.reboot_required || f.reboot_required->find("nvidia") == std::string::npos) return {};
-    Finding x;
-    x.id = "reboot-required";
-    x.severity = Severity::Info;
-    x.subject = "host";
+    Finding x = host("reboot-required", Severity::Info);
     x.cause = "A package with the driver asked for a reboot.";
     x.remedy = "Reboot when convenient.";
     x.evidence.push_back({f.reboot_required.path, "names nvidia"});
@@ -177,10 +162,7 @@ Findings rebootRequired(const Facts& f, const GpuRun*) {
 
 Findings logUnread(const Facts& f, const GpuRun*) {
     if (f.gpus.empty() || !f.log.needsRoot()) return {};
-    Finding x;
-    x.id = "log-unread";
-    x.severity = Severity::Info;
-    x.subject = "host";
+    Finding x = host("log-unread", Severity::Info);
     x.cause =
         "Could not read the kernel log (needs root): hints from it are missing, the verdict does "
         "not hang on them.";

@@ -14,14 +14,6 @@
 namespace p2p::rules_detail {
 namespace {
 
-Finding host(const char* id, Severity severity) {
-    Finding x;
-    x.id = id;
-    x.severity = severity;
-    x.subject = "host";
-    return x;
-}
-
 std::string markerText(const ModuleFile& m) {
     return "nvidia_p2p: " + (m.marker ? *m.marker : m.marker.unread);
 }
@@ -357,16 +349,7 @@ std::string dwordsPath(const ModprobeOption& o) {
 
 // Does a NVreg_RegistryDwords value switch P2P on for all GPUs?
 bool enables(const std::string& dwords) {
-    return keyEnables(keyOf(dwords, "", ""));
-}
-
-// The key that the files give this GPU, and the one that the loaded driver took.
-std::string keyOfFiles(const Facts& f, const std::string& bdf) {
-    return keyOf(optionValue(f, "NVreg_RegistryDwords"),
-                 optionValue(f, "NVreg_RegistryDwordsPerDevice"), bdf);
-}
-std::string keyTaken(const Facts& f, const std::string& bdf) {
-    return keyOf(param(f, "RegistryDwords"), param(f, "RegistryDwordsPerDevice"), bdf);
+    return parse::keyEnables(keyOf(dwords, "", ""));
 }
 
 Findings notEnabled(const Facts& f, const GpuRun*) {
@@ -378,8 +361,8 @@ Findings notEnabled(const Facts& f, const GpuRun*) {
         const Generation gen = generationOf(g->device);
         if (gen != Generation::Ada && gen != Generation::Ampere) continue;
         // Loaded by hand with the option: on.  On in the files only: options-not-applied's.
-        if (keyEnables(keyOfFiles(f, g->bdf))) continue;
-        if (oursLoaded(f) && keyEnables(keyTaken(f, g->bdf))) continue;
+        if (parse::keyEnables(keyOfFiles(f, g->bdf))) continue;
+        if (oursLoaded(f) && parse::keyEnables(keyTaken(f, g->bdf))) continue;
         off.push_back(g);
     }
     if (off.empty()) return {};
@@ -391,7 +374,7 @@ Findings notEnabled(const Facts& f, const GpuRun*) {
     const ModprobeOption* all = f.option("NVreg_RegistryDwords");
     const ModprobeOption* each = f.option("NVreg_RegistryDwordsPerDevice");
     const auto describe = [&](Finding& x, const std::string& key) {
-        if (!key.empty() && key != "0" && !keyEnables(key))
+        if (!key.empty() && key != "0" && !parse::keyEnables(key))
             x.cause += fmt::format(
                 "  NvP2pBar1={} is no value that the driver knows (1 = on, +2 = the host bridge is "
                 "vouched for, +4 = Ampere boards too).",

@@ -10,6 +10,14 @@
 
 namespace p2p::rules_detail {
 
+Finding host(const char* id, Severity severity) {
+    Finding x;
+    x.id = id;
+    x.severity = severity;
+    x.subject = "host";
+    return x;
+}
+
 std::string size(std::uint64_t bytes) {
     static const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     std::size_t u = 0;
@@ -28,10 +36,6 @@ Evidence evidence(const Sourced<std::string>& s) {
     return s ? Evidence{s.path, *s} : unreadEvidence(s);
 }
 
-bool takenByOther(const Gpu& g) {
-    return g.driver && *g.driver != "nvidia";
-}
-
 bool setAside(const Gpu& g) {
     return g.driver && (*g.driver == "vfio-pci" || *g.driver == "pci-stub");
 }
@@ -39,7 +43,7 @@ bool setAside(const Gpu& g) {
 std::vector<const Gpu*> usableGpus(const Facts& f) {
     std::vector<const Gpu*> all;
     for (const Gpu& g : f.gpus)
-        if (!takenByOther(g)) all.push_back(&g);
+        if (!g.takenByOther()) all.push_back(&g);
     return all;
 }
 
@@ -140,13 +144,6 @@ bool provenByData(const GpuRun* run, const std::string& bdf) {
     return any;
 }
 
-bool keyEnables(const std::string& value) {
-    // Bit 0 switches P2P on, bit 1 vouches for the host bridge, bit 2 takes Ampere boards too (from
-    // 580); the driver ignores a value with others.
-    const auto v = parse::dword(value);
-    return v && (*v & 1) && (*v & ~7U) == 0;
-}
-
 std::string keyOf(const std::string& all, const std::string& perDevice, const std::string& bdf) {
     std::string key;
     for (const auto& [name, value] : parse::registryDwords(all))
@@ -168,11 +165,17 @@ std::string param(const Facts& f, const char* name) {
     return it == f.params->end() ? "" : it->second;
 }
 
-std::string keyInForce(const Facts& f, const std::string& bdf) {
-    if (f.loaded && f.params)
-        return keyOf(param(f, "RegistryDwords"), param(f, "RegistryDwordsPerDevice"), bdf);
+std::string keyOfFiles(const Facts& f, const std::string& bdf) {
     return keyOf(optionValue(f, "NVreg_RegistryDwords"),
                  optionValue(f, "NVreg_RegistryDwordsPerDevice"), bdf);
+}
+
+std::string keyTaken(const Facts& f, const std::string& bdf) {
+    return keyOf(param(f, "RegistryDwords"), param(f, "RegistryDwordsPerDevice"), bdf);
+}
+
+std::string keyInForce(const Facts& f, const std::string& bdf) {
+    return f.loaded && f.params ? keyTaken(f, bdf) : keyOfFiles(f, bdf);
 }
 
 bool covered(Generation g, const std::string& key, int major) {
@@ -191,16 +194,16 @@ std::optional<bool> hostListed(const Facts& f) {
     return p.vendor == "GenuineIntel" && p.family == 6 && p.model == 143;
 }
 
-std::string commonSwitch(const Facts& f, const Gpu& a, const Gpu& b) {
+bool belowOneSwitch(const Facts& f, const Gpu& a, const Gpu& b) {
     for (const std::string& up : a.upstream) {
         if (std::find(b.upstream.begin(), b.upstream.end(), up) == b.upstream.end()) continue;
         const Bridge* bridge = f.bridge(up);
         // A root port above both does not make a switch of itself, what hangs below it does.
         if (bridge && bridge->port &&
             (*bridge->port == PortType::UpstreamPort || *bridge->port == PortType::DownstreamPort))
-            return up;
+            return true;
     }
-    return "";
+    return false;
 }
 
 }  // namespace p2p::rules_detail

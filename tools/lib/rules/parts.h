@@ -12,6 +12,9 @@ namespace p2p::rules_detail {
 
 using Findings = std::vector<Finding>;
 
+// A finding on the machine as a whole; cause, remedy and evidence are to follow.
+Finding host(const char* id, Severity severity);
+
 // Rules of each file, in order.
 std::vector<Rule> busRules();
 std::vector<Rule> moduleRules();
@@ -31,7 +34,6 @@ Evidence evidence(const Sourced<std::string>& s);
 
 // GPUs that the nvidia driver has or could have: not given to a guest, not held by another driver.
 std::vector<const Gpu*> usableGpus(const Facts& f);
-bool takenByOther(const Gpu& g);
 // Bound to vfio-pci or pci-stub, for a virtual machine: what it is like is no matter here.
 bool setAside(const Gpu& g);
 
@@ -63,16 +65,16 @@ const std::string* logLine(const Facts& f, std::initializer_list<const char*> pa
 // Every pair of this GPU (all pairs for "") moved data, and all of it was right.
 bool provenByData(const GpuRun* run, const std::string& bdf);
 
-// Did the registry value ask for P2P with bits that the driver knows?
-bool keyEnables(const std::string& value);
-
 // NvP2pBar1 as two registry strings give it to one GPU; one of its own wins over that for all.
 // Empty where neither holds the key.
 std::string keyOf(const std::string& all, const std::string& perDevice, const std::string& bdf);
 // Values of modprobe's files, and of what the loaded driver took; empty where there are none.
 std::string optionValue(const Facts& f, const char* name);
 std::string param(const Facts& f, const char* name);
-// The key that counts for this GPU: what the loaded driver took, else what the files hold.
+// The key that the files give this GPU, the one that the loaded driver took, and the one that
+// counts: what was taken, else what the files hold.
+std::string keyOfFiles(const Facts& f, const std::string& bdf);
+std::string keyTaken(const Facts& f, const std::string& bdf);
 std::string keyInForce(const Facts& f, const std::string& bdf);
 
 // Is this generation one that the changed driver covers with this key (docs/driver.md)?
@@ -81,7 +83,7 @@ bool covered(Generation g, const std::string& key, int major);
 // Does the driver by itself trust this processor to forward reads between root ports?  None where
 // that cannot be told: in a guest, or where /proc/cpuinfo says nothing.
 std::optional<bool> hostListed(const Facts& f);
-// The nearest bridge above both that is part of a switch; empty where they meet at the host only.
-std::string commonSwitch(const Facts& f, const Gpu& a, const Gpu& b);
+// Are both below one switch?  If not they meet at the host only.
+bool belowOneSwitch(const Facts& f, const Gpu& a, const Gpu& b);
 
 }  // namespace p2p::rules_detail

@@ -207,10 +207,7 @@ Findings noAccess(const Facts& f, const GpuRun* run) {
 
 Findings jitMissing(const Facts&, const GpuRun* run) {
     if (!run) return {};
-    Finding x;
-    x.id = "jit-missing";
-    x.severity = Severity::Inconclusive;
-    x.subject = "host";
+    Finding x = host("jit-missing", Severity::Inconclusive);
     const auto look = [&](const TestResult& t) {
         if (is(t, kJitMissing) && x.evidence.empty())
             x.evidence.push_back({"test " + t.test, "CUDA error 221: " + t.detail});
@@ -390,12 +387,8 @@ Findings notStarted(const Facts& f, const GpuRun* run) {
     if (!run || !f.loaded || run->timed_out || f.gpus.empty()) return {};
     constexpr int kNoLibrary = -1, kMismatch = 18;  // other rules' matter
     if (run->nvml_init == kNoLibrary || run->nvml_init == kMismatch) return {};
-    Findings all;
-    Finding x;
-    x.id = "gpu-not-started";
     if (run->nvml_init != 0) {
-        x.severity = Severity::Inconclusive;
-        x.subject = "host";
+        Finding x = host("gpu-not-started", Severity::Inconclusive);
         x.cause = fmt::format(
             "NVML cannot be started (nvmlInit: {}), so the state of the GPUs is "
             "not known.",
@@ -407,11 +400,14 @@ Findings notStarted(const Facts& f, const GpuRun* run) {
             {"nvmlInit_v2", run->error.empty() ? std::to_string(run->nvml_init) : run->error});
         return {x};
     }
+    Findings all;
     for (const Gpu* g : usableGpus(f)) {
         if (!g->driver) continue;  // gpu-not-bound
         const bool known = std::any_of(run->gpus.begin(), run->gpus.end(),
                                        [&](const GpuInfo& i) { return i.bdf == g->bdf; });
         if (known) continue;
+        Finding x;
+        x.id = "gpu-not-started";
         // A container is given some of the GPUs.
         x.severity = f.container ? Severity::Inconclusive : Severity::Block;
         x.subject = g->bdf;
@@ -421,8 +417,8 @@ Findings notStarted(const Facts& f, const GpuRun* run) {
                                  "with --gpus."
                                : "Read the driver's reason (RmInitAdapter, GSP, Xid): dmesg | grep "
                                  "-e NVRM -e Xid; a cold start helps after Xid 79.";
-        x.evidence = {{"nvmlDeviceGetCount_v2",
-                       fmt::format("{} GPUs, without {}", run->gpus.size(), g->bdf)}};
+        x.evidence.push_back({"nvmlDeviceGetCount_v2",
+                              fmt::format("{} GPUs, without {}", run->gpus.size(), g->bdf)});
         if (const auto* l = logLine(f, {"NVRM", "RmInitAdapter"}))
             x.evidence.push_back({f.log.path, *l});
         else if (const auto* xid = logLine(f, {"NVRM", "Xid", g->bdf.substr(0, 10).c_str()}))
