@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Hooks in nvidia-uvm (up to 580): it knows BAR1 peers by itself from 590.
+// Hooks in nvidia-uvm.  It knows BAR1 peers by itself from 590, but writes their apertures
+// for Hopper and later only.
 
 // H5 limit: no managed memory between peers that have no peer id.
 @limit@
@@ -15,3 +16,11 @@ identifier GPU, PEER, A;
 +if (nvp2p_uvm_no_aperture(GPU, PEER))
 +    return NV_OK;
  A = uvm_gpu_peer_aperture(GPU, PEER);
+
+// The same from 590.
+@identity_address@
+expression GPU, PEER, A;
+@@
++if (nvp2p_uvm_no_aperture(GPU, PEER))
++    return NV_OK;
+ A = uvm_gpu_peer_phys_address(PEER, 0, GPU);

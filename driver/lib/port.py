@@ -23,7 +23,7 @@ HARNESS = os.path.join(t.DRIVER, "..", "tests", "driver")
 # What a build needs of a release; the rest is documentation and nouveau's firmware scripts.
 PARTS = ("src", "kernel-open", "version.mk", "utils.mk", "Makefile", "nv-compiler.sh")
 MODULES = ("nvidia", "nvidia-uvm", "nvidia-modeset", "nvidia-drm", "nvidia-peermem")
-FAMILY_COLUMNS = ("550", "565", "580", "590")
+FAMILY_COLUMNS = ("550", "565", "570", "580", "590")
 
 
 def order(version):

@@ -6,6 +6,11 @@ static NvBool stubGetProperty(OBJSYS *pSys, int property)
     return property == PDB_PROP_SYS_NVSWITCH_IS_PRESENT && pSys->bNvswitch;
 }
 
+NvBool stubBifProperty(KernelBif *pKernelBif, int property)
+{
+    return pKernelBif->bDisabled[property];
+}
+
 OBJSYS    stubSys = { { 0 }, stubGetProperty, 0 };
 OBJGPU   *stubGpu[STUB_GPUS];
 NvBool    stubCommonSwitch;

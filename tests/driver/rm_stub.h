@@ -135,6 +135,7 @@ struct KernelBus {
 #endif
     struct {
         NvBool bStaticBar1Enabled;
+        NvU64 mappableLength;
         struct {
             MEMORY_DESCRIPTOR* pDmaMemDesc;
             NvU64 size;
@@ -148,7 +149,11 @@ struct KernelBus {
     NvBool bPreserveConsole;
 };
 
+#define PDB_PROP_KBIF_P2P_READS_DISABLED 0
+#define PDB_PROP_KBIF_P2P_WRITES_DISABLED 1
 struct KernelBif {
+    NvBool (*getProperty)(KernelBif*, int);
+    NvBool bDisabled[2];
     NvU32 p2pOverride;
     NvU32 forceP2PType;
 #if NVP2P_DRIVER_MAJOR >= 575
@@ -163,13 +168,15 @@ struct KernelGmmu {
 struct MemoryManager {
     struct {
         NvU64 fbUsableMemSize;
+        NvU64 fbAddrSpaceSizeMb;
     } Ram;
     MEMORY_DESCRIPTOR* pConsole;
 };
 
 struct OBJGPU {
     NvU32 instance;
-    NvBool bAda, bAmpere, bGa100, bVirtual, bSriov, bSli;
+    NvBool bAda, bAmpere, bGa100, bVirtual, bSriov, bSli, bMobile;
+    NvU32 chipArch, chipImpl;
     NvU32 width; /* bits of a system address */
     KernelBus* pBus;
     KernelBif* pBif;
@@ -188,6 +195,9 @@ struct OBJGPU {
 #define IsADA(p) ((p)->bAda)
 #define IsAMPERE(p) ((p)->bAmpere)
 #define IsGA100(p) ((p)->bGa100)
+#define IsMobile(p) ((p)->bMobile)
+#define gpuGetChipArch(p) ((p)->chipArch)
+#define gpuGetChipImpl(p) ((p)->chipImpl)
 #define IS_VIRTUAL(p) ((p)->bVirtual)
 #define gpuIsSriovEnabled(p) ((p)->bSriov)
 #define IsSLIEnabled(p) ((p)->bSli)
@@ -213,6 +223,7 @@ typedef struct OBJSYS {
     NvBool bNvswitch;
 } OBJSYS;
 #define PDB_PROP_SYS_NVSWITCH_IS_PRESENT 1
+NvBool stubBifProperty(KernelBif* pKernelBif, int property);
 extern OBJSYS stubSys;
 extern OBJGPU* stubGpu[STUB_GPUS];
 extern NvBool stubCommonSwitch; /* is there a switch above every pair? */

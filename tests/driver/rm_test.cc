@@ -73,11 +73,12 @@ BOOST_AUTO_TEST_CASE(without_opt_in_not_a_byte_changes) {
 }
 
 #if NVP2P_DRIVER_MAJOR >= 565
-BOOST_AUTO_TEST_CASE(static_bar1_is_automatic_unless_the_administrator_chose) {
+// Automatic asks for twice the framebuffer in 565, whose default makes the window for our type.
+BOOST_AUTO_TEST_CASE(static_bar1_is_automatic_from_570_unless_the_administrator_chose) {
     Machine m(2);
     m.g[0].key(1);
     m.g[0].attach();
-    BOOST_TEST(m.g[0].bus.staticBar1ForceType == 2u);
+    BOOST_TEST(m.g[0].bus.staticBar1ForceType == (NVP2P_DRIVER_MAJOR >= 570 ? 2u : 0x77u));
     m.g[1].key(1);
     m.g[1].gpu.bStaticKeySet = NV_TRUE;
     m.g[1].attach();
@@ -120,6 +121,25 @@ BOOST_AUTO_TEST_CASE(a_window_that_fails_does_not_fail_the_gpu) {
     BOOST_TEST(x.bus.__kbusEnableStaticBar1Mapping__(&x.gpu, &x.bus, 0) == NV_OK);
     BOOST_TEST(Caps(3).yes());
     BOOST_TEST((x.bus.__kbusDisableStaticBar1Mapping__ == kbusDisableStaticBar1Mapping_GH100));
+}
+#endif
+
+#if NVP2P_DRIVER_MAJOR <= 565
+BOOST_AUTO_TEST_CASE(a_console_gives_way_only_where_the_window_shows_the_same_memory) {
+    Machine m(2);
+    for (int ours = 0; ours < 2; ours++) {
+        Gpu& x = m.g[ours];
+        if (ours) x.key(1);
+        x.attach();
+        const auto allows = [&] { return nvp2pConsoleAllowsWindow(&x.gpu, &x.bus) != 0; };
+        BOOST_TEST(allows());
+        x.bus.bPreserveConsole = NV_TRUE;
+        BOOST_TEST(allows() == (ours == 0));  // no description of the console
+        x.mm.pConsole = &x.console;
+        BOOST_TEST(allows());
+        x.console.address = 8ULL << 20;
+        BOOST_TEST(allows() == (ours == 0));
+    }
 }
 #endif
 
@@ -201,6 +221,36 @@ BOOST_AUTO_TEST_CASE(mixed_generations_are_a_final_no) {
     BOOST_TEST(Caps(3).no(NV0000_P2P_CAPS_STATUS_NOT_SUPPORTED));
 }
 
+// As stock asks before any question about BAR1: a 4090 and a 4080, a board and a notebook's.
+BOOST_AUTO_TEST_CASE(boards_that_differ_are_a_final_no) {
+    for (int which = 0; which < 3; which++) {
+        Ready m;
+        OBJGPU& x = m.g[1].gpu;
+        if (which == 0) x.chipArch++;
+        if (which == 1) x.chipImpl++;
+        if (which == 2) x.bMobile = NV_TRUE;
+        BOOST_TEST(Caps(3).no(NV0000_P2P_CAPS_STATUS_NOT_SUPPORTED));
+        m.g[0].gpu.chipArch = x.chipArch;
+        m.g[0].gpu.chipImpl = x.chipImpl;
+        m.g[0].gpu.bMobile = x.bMobile;
+        BOOST_TEST(Caps(3).yes());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_gpu_whose_reads_or_writes_stock_disabled_has_no_peers) {
+    for (int bad = 0; bad < 2; bad++)
+        for (int what = 0; what < 2; what++) {
+            Ready m;
+            m.g[bad].bif.bDisabled[what] = NV_TRUE;
+            BOOST_TEST(Caps(3).no(NV0000_P2P_CAPS_STATUS_NOT_SUPPORTED));
+            // ForceP2P sets the same properties, and is what decides where it is set.
+            m.g[bad].bif.p2pOverride = 0x11;
+            BOOST_TEST(Caps(3).yes());
+            m.g[bad].bif.p2pOverride = 0x22;
+            BOOST_TEST(Caps(3).no(NV0000_P2P_CAPS_STATUS_DISABLED_BY_REGKEY));
+        }
+}
+
 BOOST_AUTO_TEST_CASE(any_missing_or_unusable_window_is_a_no) {
     for (int bad = 0; bad < 2; bad++) {
         Ready m;
@@ -211,7 +261,7 @@ BOOST_AUTO_TEST_CASE(any_missing_or_unusable_window_is_a_no) {
         m.g[bad].bus.bar1[0].staticBar1.pDmaMemDesc = nullptr;
         BOOST_TEST(Caps(3).no(NV0000_P2P_CAPS_STATUS_NOT_SUPPORTED));
         m.g[bad].window();
-        m.g[bad].dma.address += 4ULL << 20;  // behind a console (565 to 575)
+        m.g[bad].dma.address += 4ULL << 20;  // behind a console (570 and 575)
         BOOST_TEST(Caps(3).no(NV0000_P2P_CAPS_STATUS_NOT_SUPPORTED));
         m.g[bad].dma.address -= 4ULL << 20;
         m.g[bad].bus.p2pPcie.peerNumberMask[1 - bad] = 1;  // a mailbox is in use

@@ -12,13 +12,21 @@
 #define NV2080_CTRL_MC_ARCH_INFO_ARCHITECTURE_AD100 0x190u
 #define UVM_STUB_PROCESSORS 4
 
+#ifdef UVM_STUB_APERTURES
+#include "uvm_apertures.inc" /* a release's own */
+#else
 typedef enum {
     UVM_APERTURE_PEER_0,
     UVM_APERTURE_PEER_7 = 7,
     UVM_APERTURE_PEER_MAX,
     UVM_APERTURE_SYS,
+    UVM_APERTURE_SYS_NON_COHERENT,
     UVM_APERTURE_VID
 } uvm_aperture_t;
+#endif
+static inline bool uvm_aperture_is_peer(uvm_aperture_t a) {
+    return a >= UVM_APERTURE_PEER_0 && a < UVM_APERTURE_PEER_MAX;
+}
 
 typedef struct {
     int val;
@@ -40,8 +48,11 @@ typedef struct {
         can_copy_from[UVM_STUB_PROCESSORS], has_native_atomics[UVM_STUB_PROCESSORS];
 } uvm_va_space_t;
 
-/* Peer id that RM gave, by local and remote processor; UVM keeps eight bits. */
-extern uint8_t uvmStubPeerId[UVM_STUB_PROCESSORS][UVM_STUB_PROCESSORS];
+/*
+ * What UVM takes a peer's memory for, by local and remote processor: up to 580 PEER_0 and eight
+ * bits of the id that RM gave.
+ */
+extern unsigned uvmStubAperture[UVM_STUB_PROCESSORS][UVM_STUB_PROCESSORS];
 
 static inline int uvm_id_value(uvm_processor_id_t id) {
     return id.val;
@@ -51,6 +62,6 @@ static inline void uvm_processor_mask_clear(uvm_processor_mask_t* mask, uvm_proc
 }
 static inline uvm_aperture_t uvm_gpu_peer_aperture(uvm_gpu_t* local, uvm_gpu_t* remote) {
     if (local->parent == remote->parent) return UVM_APERTURE_VID;
-    return (uvm_aperture_t)(UVM_APERTURE_PEER_0 + uvmStubPeerId[local->id.val][remote->id.val]);
+    return (uvm_aperture_t)uvmStubAperture[local->id.val][remote->id.val];
 }
 #endif

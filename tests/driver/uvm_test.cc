@@ -6,7 +6,7 @@
 #include <boost/test/unit_test.hpp>
 #include <cstring>
 
-uint8_t uvmStubPeerId[UVM_STUB_PROCESSORS][UVM_STUB_PROCESSORS];
+unsigned uvmStubAperture[UVM_STUB_PROCESSORS][UVM_STUB_PROCESSORS];
 
 namespace {
 struct Pair {
@@ -19,8 +19,8 @@ struct Pair {
         // What enable_peers() has set by then, in both directions, and a third GPU's bits.
         std::memset(&space, 0xff, sizeof space);
         before = space;
-        uvmStubPeerId[1][2] = static_cast<uint8_t>(id01);
-        uvmStubPeerId[2][1] = static_cast<uint8_t>(id10);
+        uvmStubAperture[1][2] = UVM_APERTURE_PEER_0 + static_cast<uint8_t>(id01);
+        uvmStubAperture[2][1] = UVM_APERTURE_PEER_0 + static_cast<uint8_t>(id10);
     }
     void limit() { nvp2p_uvm_limit_peers(&space, &gpu[0], &gpu[1]); }
     bool untouched() const { return std::memcmp(&space, &before, sizeof space) == 0; }
@@ -54,10 +54,22 @@ BOOST_AUTO_TEST_CASE(ampere_pairs_are_limited_alike) {
 }
 
 BOOST_AUTO_TEST_CASE(pairs_with_peer_ids_are_left_alone) {
-    for (unsigned a = 0; a < 0xff; a++) {
+    for (unsigned a = 0; a <= 0xff; a++) {
         Pair p(a, 0);
+        const bool known = a < UVM_APERTURE_PEER_MAX || a == UVM_APERTURE_VID;
         p.limit();
-        BOOST_TEST(p.untouched());
+        BOOST_TEST(p.untouched() == known);
+    }
+}
+
+// From 590 UVM has system apertures for a BAR1 pair, which the code for Ada cannot write.
+BOOST_AUTO_TEST_CASE(pairs_behind_a_system_aperture_are_limited) {
+    for (unsigned a : {UVM_APERTURE_SYS, UVM_APERTURE_SYS_NON_COHERENT}) {
+        Pair p(0, 0);
+        uvmStubAperture[1][2] = a;
+        BOOST_TEST(nvp2p_uvm_no_aperture(&p.gpu[0], &p.gpu[1]));
+        p.limit();
+        BOOST_TEST(!p.untouched());
     }
 }
 

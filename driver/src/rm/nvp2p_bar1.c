@@ -69,7 +69,7 @@ _nvp2pHasWindow(KernelBus *pKernelBus)
         return NV_FALSE;
 
     /*
-     * 565 to 575 put the window right behind a preserved console, off the grid
+     * 570 and 575 put the window right behind a preserved console, off the grid
      * that creating the mapping demands: refuse now, not at the first access.
      */
     pDma = pKernelBus->bar1[GPU_GFID_PF].staticBar1.pDmaMemDesc;
@@ -95,24 +95,30 @@ _nvp2pMappingSupported
            (pKernelBus1->p2pPcie.peerNumberMask[gpuGetInstance(pGpu0)] == 0);
 }
 
+#if NVP2P_DRIVER_MAJOR <= 565
+/* Up to 565 the window takes a console's place at BAR1 0, so it must show the same memory. */
+NvBool
+nvp2pConsoleAllowsWindow(OBJGPU *pGpu, KernelBus *pKernelBus)
+{
+    MEMORY_DESCRIPTOR *pConsole;
+
+    if (!nvp2pIsOurs(pKernelBus) || !kbusIsPreserveBar1ConsoleEnabled(pKernelBus))
+        return NV_TRUE;
+    pConsole = memmgrGetReservedConsoleMemDesc(pGpu, GPU_GET_MEMORY_MANAGER(pGpu));
+    return (pConsole != NULL) && (memdescGetPhysAddr(pConsole, AT_GPU, 0) == 0);
+}
+#endif
+
 #if NVP2P_DRIVER_MAJOR <= 560
 static NvBool
 _nvp2pIsCapable(OBJGPU *pGpu, KernelBus *pKernelBus, NvU32 gfid)
 {
-    MemoryManager     *pMemoryManager = GPU_GET_MEMORY_MANAGER(pGpu);
-    MEMORY_DESCRIPTOR *pConsole;
+    MemoryManager *pMemoryManager = GPU_GET_MEMORY_MANAGER(pGpu);
 
     if ((gfid != GPU_GFID_PF) ||
-        !nvp2pFits(kbusGetPciBarSize(pKernelBus, 1), pMemoryManager->Ram.fbUsableMemSize))
+        !nvp2pFits(kbusGetPciBarSize(pKernelBus, 1), pMemoryManager->Ram.fbUsableMemSize) ||
+        !nvp2pConsoleAllowsWindow(pGpu, pKernelBus))
         return NV_FALSE;
-
-    /* The window takes the console's place at BAR1 0, so it must show the same memory. */
-    if (kbusIsPreserveBar1ConsoleEnabled(pKernelBus))
-    {
-        pConsole = memmgrGetReservedConsoleMemDesc(pGpu, pMemoryManager);
-        if ((pConsole == NULL) || (memdescGetPhysAddr(pConsole, AT_GPU, 0) != 0))
-            return NV_FALSE;
-    }
 
     return kbusIsBar1P2PCapable_GH100(pGpu, pKernelBus, gfid);
 }
@@ -179,10 +185,11 @@ nvp2pAttach(OBJGPU *pGpu, KernelBus *pKernelBus)
     pKernelBif->forceP2PType = NV_REG_STR_RM_FORCE_P2P_TYPE_BAR1P2P;
 #endif
 
-#ifdef NV_REG_STR_RM_FORCE_STATIC_BAR1
+#if NVP2P_DRIVER_MAJOR >= 570
     /*
      * AUTO looks for room and never fails the GPU; 575 would otherwise make no
-     * window at all.  A value that the administrator set stays.
+     * window at all.  A value that the administrator set stays.  565 makes a window
+     * for our P2P type by default, while its AUTO asks for twice the framebuffer.
      */
     {
         NvU32 data32;
@@ -229,6 +236,22 @@ _nvp2pHostForwardsReads(OBJGPU *pGpu0, OBJGPU *pGpu1)
     return bus != 0xff;
 }
 
+/* The boards that stock lets talk over PCIe: the same chip, and not one of them a notebook's. */
+static NvBool
+_nvp2pAlike(OBJGPU *pGpu0, OBJGPU *pGpu1)
+{
+    return (gpuGetChipArch(pGpu0) == gpuGetChipArch(pGpu1)) &&
+           (gpuGetChipImpl(pGpu0) == gpuGetChipImpl(pGpu1)) && (IsMobile(pGpu0) == IsMobile(pGpu1));
+}
+
+/* Boards that stock found faulty: a GPU without working reads or writes has no peers. */
+static NvBool
+_nvp2pDisabled(KernelBif *pKernelBif)
+{
+    return pKernelBif->getProperty(pKernelBif, PDB_PROP_KBIF_P2P_READS_DISABLED) ||
+           pKernelBif->getProperty(pKernelBif, PDB_PROP_KBIF_P2P_WRITES_DISABLED);
+}
+
 /* ForceP2P of one GPU, in the form nvp2pVerdict() wants: bit 0 reads, bit 1 writes. */
 static int
 _nvp2pOverride(KernelBif *pKernelBif)
@@ -268,11 +291,15 @@ nvp2pDecideCaps(NvU32 gpuMask, NvU8 *pWrite, NvU8 *pRead, P2P_CONNECTIVITY *pCon
         if (pKernelBif->p2pOverride != BIF_P2P_NOT_OVERRIDEN)
             override = (override < 0) ? _nvp2pOverride(pKernelBif)
                                       : (override & _nvp2pOverride(pKernelBif));
+        /* ForceP2P sets these properties too; then it is what decides, as in stock. */
+        else if (_nvp2pDisabled(pKernelBif))
+            windows = 0;
 
         instance1 = instance0;
         while ((pGpu1 = gpumgrGetNextGpu(gpuMask, &instance1)) != NULL)
         {
-            if (!_nvp2pMappingSupported(pGpu0, GPU_GET_KERNEL_BUS(pGpu0),
+            if (!_nvp2pAlike(pGpu0, pGpu1) ||
+                !_nvp2pMappingSupported(pGpu0, GPU_GET_KERNEL_BUS(pGpu0),
                                         pGpu1, GPU_GET_KERNEL_BUS(pGpu1)))
                 windows = 0;
             if (!_nvp2pHostForwardsReads(pGpu0, pGpu1))

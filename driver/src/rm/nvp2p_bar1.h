@@ -30,6 +30,11 @@ NvBool nvp2pIsOurs(KernelBus *pKernelBus);
 /* NV_TRUE: the answer is final.  NV_FALSE: stock decides, nothing was written. */
 NvBool nvp2pDecideCaps(NvU32 gpuMask, NvU8 *pWrite, NvU8 *pRead, P2P_CONNECTIVITY *pConn);
 
+#if NVP2P_DRIVER_MAJOR <= 565
+/* May a window take the place of this GPU's console?  NV_TRUE for GPUs that are not ours. */
+NvBool nvp2pConsoleAllowsWindow(OBJGPU *pGpu, KernelBus *pKernelBus);
+#endif
+
 #if NVP2P_DRIVER_MAJOR < 580
 /*
  * For an entry that maps a peer's memory through BAR1: find the window and

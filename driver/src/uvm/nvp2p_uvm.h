@@ -4,13 +4,15 @@
  * through BAR1.
  *
  * Up to 580 UVM knows peers by a peer id.  For a BAR1 pair the RM has none and
- * reports 0xffffffff, of which UVM keeps eight bits.  The resulting aperture is
- * outside PEER_0..PEER_7; the assertions that would catch it are not compiled
- * into release builds, and the entry makers start from "local video memory", so
- * such an entry would silently address the wrong GPU.
+ * reports 0xffffffff, of which UVM keeps eight bits.  From 590 it knows BAR1
+ * pairs, by an aperture that only the entry and copy code of Hopper and later
+ * can write.  Either aperture is outside PEER_0..PEER_7; the assertions that would
+ * catch it are not compiled into release builds, and the entry makers start
+ * from "local video memory", so such an entry would silently address the wrong GPU.
  *
  * Only Ada and Ampere pairs are looked at: there, only our opt-in makes a BAR1
- * pair, so nothing else changes; a pair on NVLink has a peer id.  Mappings of memory that the RM owns (cudaMalloc,
+ * pair, so nothing else changes; a pair on NVLink has a peer id, partitions of one
+ * GPU have its own memory.  Mappings of memory that the RM owns (cudaMalloc,
  * cudaIpc) are unaffected: the RM builds their entries.
  */
 #ifndef NVP2P_UVM_H
@@ -28,12 +30,15 @@ static inline bool nvp2p_uvm_may_be_ours(uvm_gpu_t *gpu)
            gpu->parent->rm_info.gpuArch == NV2080_CTRL_MC_ARCH_INFO_ARCHITECTURE_GA100;
 }
 
-/* Has RM given no peer id for this direction? */
+/* Is the peer's memory out of reach for UVM in this direction: neither a peer id nor its own? */
 static inline bool nvp2p_uvm_no_aperture(uvm_gpu_t *local, uvm_gpu_t *remote)
 {
+    uvm_aperture_t aperture;
+
     if (!nvp2p_uvm_may_be_ours(local) || !nvp2p_uvm_may_be_ours(remote))
         return false;
-    return (unsigned)uvm_gpu_peer_aperture(local, remote) == (unsigned)UVM_APERTURE_PEER_0 + 0xff;
+    aperture = uvm_gpu_peer_aperture(local, remote);
+    return !uvm_aperture_is_peer(aperture) && aperture != UVM_APERTURE_VID;
 }
 
 /* UVM may neither map nor copy between the two; enabled_peers is left to the caller. */

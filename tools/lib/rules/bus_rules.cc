@@ -495,10 +495,10 @@ Findings linkErrors(const Facts& f, const GpuRun*) {
 
 Findings displayAttached(const Facts& f, const GpuRun* run) {
     Findings all;
-    // From 565 to 575 the driver puts the peer window behind the console's memory, off the 512 MiB
-    // grid that peers need, and refuses; 580 aligns it again, 560 and older keep it at 0.
+    // 570 and 575 put the peer window behind the console's memory, off the 512 MiB grid that
+    // peers need, and refuse; 580 aligns it again, 565 and older keep it at 0.
     const int major = driverMajor(f);
-    const bool refused = major >= 565 && major < 580;
+    const bool refused = major >= 570 && major < 580;
     for (const Gpu* g : usableGpus(f)) {
         bool active = false;
         if (run)
