@@ -11,7 +11,7 @@ from .errors import EPILOG, FAILED, OK, USAGE, RepoError
 
 class Parser(argparse.ArgumentParser):
     def __init__(self, description):
-        super().__init__(description=textwrap.fill(description, 79), epilog=EPILOG,
+        super().__init__(description=textwrap.fill(description, 79, break_on_hyphens=False), epilog=EPILOG,
                          formatter_class=argparse.RawDescriptionHelpFormatter)
         self.add_argument("--repo", required=True, metavar="DIR",
                           help="archive's folder, the one that the web server shows")

@@ -281,6 +281,9 @@ rollbacks() {
     testequal '1.0 3.0 ' "$(sed -n 's/^Version: //p' "$WWW/back/dists/jammy/main/binary-amd64/Packages" | tr '\n' ' ')"
     testsuccess "$P2P_TOP/apt-repo/list" --repo "$WWW/back" --snapshots
     testequal 10 "$(printf '%s\n' "$OUTPUT" | wc -l)" "lines: suite and nine states"
+    # In two steps, as tests/fleet/simulate.py rollback shows.
+    testmatch 'install --allow-downgrades nvidia-p2p-pin/SUITE && apt-get install --allow-downgrades nvidia-p2p-dkms/SUITE' \
+        "$("$P2P_TOP/apt-repo/rollback" --help | tr -s ' \n' ' ')" "what hosts do"
 }
 
 promotion() {
