@@ -324,12 +324,28 @@ front_page() {
 }
 
 test_key() {
+    story "every set-up that is told brings the package with the next key"
+    testmatch '^ nvidia-p2p-archive-keyring,$' "$(sed -n '/^Recommends:/,/^[A-Z]/p' "$P2P_TOP/debian/driver/control.in")" Recommends
+    for f in README.md docs/fleet.md ci/pipeline; do
+        lines=$(grep -E '^[^#]*apt(-get)? install .*nvidia-p2p-dkms .*nvidia-p2p-tools' "$P2P_TOP/$f")
+        testmatch nvidia-p2p-archive-keyring "$lines" "$f"
+        testequal '' "$(printf '%s\n' "$lines" | grep -v nvidia-p2p-archive-keyring)" "$f: lines without it"
+    done
+
     story "make-test-key keeps secret keys out of a work tree and sockets short"
     git init -q "$P2P_WORK/tree"
     testexit 2 "$P2P_TOP/apt-repo/make-test-key" "$P2P_WORK/tree/key"
     testoneline 'git work tree'
+    testexit 2 "$P2P_TOP/apt-repo/make-test-key" "$P2P_WORK/tree/a/b"
+    testoneline 'git work tree'
+    testequal .git "$(ls -A "$P2P_WORK/tree")" "what the refusals leave"
     testexit 2 "$P2P_TOP/apt-repo/make-test-key" "$P2P_WORK/$(printf '%080d' 0)"
     testoneline 'allow 80'
+    testfailure test -e "$P2P_WORK/$(printf '%080d' 0)"
+    # Ignored folders are where ci/pipeline puts it.
+    echo /out/ >"$P2P_WORK/tree/.gitignore"
+    testsuccess "$P2P_TOP/apt-repo/make-test-key" "$P2P_WORK/tree/out/key"
+    testsuccess gpgconf --homedir "$P2P_WORK/tree/out/key" --kill all
     testexit 64 "$P2P_TOP/apt-repo/make-test-key"
     testequal "$(cat "$KEYS/old.fpr")" "$("$P2P_TOP/apt-repo/make-test-key" "$KEYS/old")" "second run"
 
