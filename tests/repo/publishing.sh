@@ -281,6 +281,14 @@ rollbacks() {
     testequal '1.0 3.0 ' "$(sed -n 's/^Version: //p' "$WWW/back/dists/jammy/main/binary-amd64/Packages" | tr '\n' ' ')"
     testsuccess "$P2P_TOP/apt-repo/list" --repo "$WWW/back" --snapshots
     testequal 10 "$(printf '%s\n' "$OUTPUT" | wc -l)" "lines: suite and nine states"
+    # A reader that goes away is no error; a full disk is one of the output, and not of the archive.
+    for args in "list --repo $WWW/back" 'list --help' "resign --repo $WWW/back --key $KEYS/old"; do
+        testequal 0 "$(bash -c '"$@" 2>"$0" | true; echo "${PIPESTATUS[0]}"' "$P2P_WORK/err" "$P2P_TOP/apt-repo/"$args)" "status of $args | true"
+        testequal '' "$(cat "$P2P_WORK/err")" "stderr of $args | true"
+        testexit 1 sh -c '"$@" >/dev/full' x "$P2P_TOP/apt-repo/"$args
+        testoneline 'standard output: No space left on device; '
+        testnomatch 'clients see' "$OUTPUT"
+    done
     # In two steps, as tests/fleet/simulate.py rollback shows.
     testmatch 'install --allow-downgrades nvidia-p2p-pin/SUITE && apt-get install --allow-downgrades nvidia-p2p-dkms/SUITE' \
         "$("$P2P_TOP/apt-repo/rollback" --help | tr -s ' \n' ' ')" "what hosts do"
