@@ -59,6 +59,18 @@ build_cmake() {
 # release_row VERSION: its line of driver/releases.tsv, or nothing.
 release_row() { awk -F '\t' -v v="$1" '!/^#/ && $1 == v' "$P2P_TOP/driver/releases.tsv"; }
 
+# closed_folder DIR: the first folder on the way to DIR, or DIR, that others may not enter; nothing when they can read it.
+closed_folder() {
+    local at=$1 closed='' bits=5
+    while :; do
+        [ $((0$(stat -c %a "$at") & bits)) -eq "$bits" ] || closed=$at
+        [ "$at" != / ] || break
+        at=$(dirname "$at")
+        bits=1
+    done
+    printf '%s\n' "$closed"
+}
+
 # URI of the Debian mirror that this machine's apt uses (first enabled deb entry
 # whose path is not a security archive).  On Ubuntu: its own archive.
 apt_mirror() {
@@ -72,6 +84,15 @@ apt_security_mirror() {
         awk '$2 ~ /security/ { print $1; exit }'
 }
 
+# package_of A|B: the one that apt knows here; the first when it knows none.
+package_of() {
+    local n
+    for n in ${1//|/ }; do
+        if apt-cache show "$n" >/dev/null 2>&1; then printf '%s\n' "$n"; return 0; fi
+    done
+    printf '%s\n' "${1%%|*}"
+}
+
 # ensure_packages PKG...: install what is missing, say what, never upgrade or remove.
 # A|B is one package under the names it has on different systems.
 ensure_packages() {
@@ -81,16 +102,11 @@ ensure_packages() {
         dpkg-query -W -f '${db:Status-Status}\n' ${_p//|/ } 2>/dev/null | grep -qx installed || _missing="$_missing $_p"
     done
     [ -n "$_missing" ] || return 0
-    [ "$(id -u)" -eq 0 ] || die 1 "missing packages:$_missing; run as root: apt-get install$_missing"
     # apt's lists may be empty or old on a fresh machine.
-    apt-get -qq update >/dev/null || die 1 "apt-get update failed; check the network and /etc/apt/sources.list*"
+    [ "$(id -u)" -ne 0 ] || apt-get -qq update >/dev/null || die 1 "apt-get update failed; check the network and /etc/apt/sources.list*"
     _names=''
-    for _p in $_missing; do
-        for _n in ${_p//|/ }; do
-            if apt-cache show "$_n" >/dev/null 2>&1; then break; fi
-        done
-        _names="$_names $_n"
-    done
+    for _p in $_missing; do _names="$_names $(package_of "$_p")"; done
+    [ "$(id -u)" -eq 0 ] || die 1 "missing packages:$_names; run as root: apt-get install$_names"
     say "installing:$_names"
     # shellcheck disable=SC2086
     DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends --no-upgrade --no-remove \

@@ -21,6 +21,18 @@ P2P_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 P2P_ARTIFACTS=${P2P_ARTIFACTS:-$P2P_TOP/out/test-artifacts}
 _passed=0 _failed=0 _skipped=0 _story='' _checks=0 _broken='' _log=/dev/null _results=/dev/null _t0=0
 
+# What --help of a suite prints: the comment at its top.
+head_of_script() { sed -n '3,${/^# shellcheck/d;/^#/!q;s/^# \{0,1\}//p}' "$0"; }
+
+# only_build [WORD...]: for suites whose only argument is the folder of a build.
+only_build() {
+    case ${1:-} in
+    -h | --help) head_of_script; exit 0 ;;
+    -*) printf '%s: error: %s: unknown option; see %s --help\n' "${0##*/}" "$1" "$0" >&2; exit 64 ;;
+    esac
+    [ $# -le 1 ] || { printf '%s: error: %s: one folder only; see %s --help\n' "${0##*/}" "$2" "$0" >&2; exit 64; }
+}
+
 suite() {
     _suite=$1
     mkdir -p "$P2P_ARTIFACTS/$_suite"

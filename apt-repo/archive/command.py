@@ -11,7 +11,7 @@ from .errors import EPILOG, FAILED, OK, USAGE, RepoError
 
 class Parser(argparse.ArgumentParser):
     def __init__(self, description):
-        super().__init__(description=textwrap.fill(description, 79), epilog=EPILOG,
+        super().__init__(description=textwrap.fill(description, 79, break_on_hyphens=False), epilog=EPILOG,
                          formatter_class=argparse.RawDescriptionHelpFormatter)
         self.add_argument("--repo", required=True, metavar="DIR",
                           help="archive's folder, the one that the web server shows")
@@ -27,32 +27,63 @@ class Parser(argparse.ArgumentParser):
                           help="days from Date to Valid-Until (default: %(default)s)")
 
     def error(self, message):
-        print(f"{self.prog}: error: {message}; see {self.prog} --help", file=sys.stderr)
-        sys.exit(USAGE)
+        sys.exit(_fail(f"{message}; see {self.prog} --help", USAGE))
+
+    def print_help(self, file=None):
+        _write(self.format_help())
 
 
 def main(body):
     """Run body() and turn its errors into one line and a status."""
-    name = os.path.basename(sys.argv[0])
     os.umask(0o022)
+    status = OK
     try:
         body()
+    except SystemExit as e:  # argparse: help, or wrong usage
+        status = e.code
     except RepoError as e:
-        print(f"{name}: error: {e}", file=sys.stderr)
-        sys.exit(e.status)
+        status = _fail(e, e.status)
     except OSError as e:
         where = f"{e.filename}: " if e.filename else ""
-        print(f"{name}: error: {where}{e.strerror or e}; clients see a whole state, "
-              "remedy this and run it again", file=sys.stderr)
-        sys.exit(FAILED)
+        status = _fail(f"{where}{e.strerror or e}; clients see a whole state, remedy this and run it again")
     except KeyboardInterrupt:
-        print(f"{name}: error: interrupted; run it again", file=sys.stderr)
-        sys.exit(FAILED)
-    sys.exit(OK)
+        status = _fail("interrupted; run it again")
+    _write("")
+    if _unwritten and status == OK:
+        status = _fail(f"standard output: {_unwritten}; the archive is in order, only the text is not whole: "
+                       "make room, or send it elsewhere")
+    sys.exit(status)
+
+
+def show(text):
+    """A line of text on standard output."""
+    _write(f"{text}\n")
 
 
 def say(text):
-    print(f"{os.path.basename(sys.argv[0])}: {text}")
+    show(f"{os.path.basename(sys.argv[0])}: {text}")
+
+
+_unwritten = ""  # why standard output took no more
+
+
+def _write(text):
+    """A reader that has gone or a disk that is full ends no work on the archive; the first is no error."""
+    global _unwritten
+    try:
+        if sys.stdout:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+    except OSError as e:
+        # What is left in the buffer must go somewhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(e, BrokenPipeError):
+            _unwritten = e.strerror
+
+
+def _fail(text, status=FAILED):
+    print(f"{os.path.basename(sys.argv[0])}: error: {text}", file=sys.stderr)
+    return status
 
 
 def _date(value):

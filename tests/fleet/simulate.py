@@ -8,6 +8,7 @@ stand-in with the relations that Ubuntu's driver packages have among themselves.
 
   simulate.py lockstep --histories N [--seed S] [--jobs J] [--root DIR] [--drop REGEX | --no-pin | --pin-first]
   simulate.py matrix [--root DIR] [--drop REGEX]
+  simulate.py rollback [--root DIR]
 
 --root DIR takes the apt of the system in DIR (needs root) instead of this machine's.
 
@@ -16,10 +17,13 @@ space, module, pin) that overtake each other; after each arrival the host upgrad
 ways.  After every step the module is installed and of the same release as all of user space; at
 the end, of the newest.  --drop takes relations away that match, --no-pin the pin, --pin-first the archive's order: with
 each of these it has to fail.
+rollback: the commands that docs/fleet.md and docs/repository.md mark by <!-- rollback --> take a host back whose
+release moved user space; those in one line do not.
 Exit status: 0 all held, 1 a step broke it (printed), 64 usage.
 """
 import argparse
 import concurrent.futures
+import hashlib
 import os
 import random
 import re
@@ -156,6 +160,12 @@ Dir::Cache::srcpkgcache ""; Dir::Cache::pkgcache "";
                 for name, versions in shelf.items() if archive in self.sees else ():
                     for v, p in versions.items():
                         f.write(stanza_text(p, Filename=f"./{name}_{v}.deb", Size="1", SHA256="0" * 64))
+            with open(f"{self.dir}/{archive}/Packages", "rb") as f:
+                data = f.read()
+            origin = "nvidia-p2p" if archive == "p2p" else archive
+            with open(f"{self.dir}/{archive}/Release", "w", encoding="utf-8") as f:
+                f.write(f"Origin: {origin}\nLabel: {origin}\nSuite: jammy\nCodename: jammy\nDate: Tue, 01 Dec 2026 00:00:00 UTC\n"
+                        f"SHA256:\n {hashlib.sha256(data).hexdigest()} {len(data)} Packages\n")
         self.apt("-qq", "update")
 
     def write_state(self):
@@ -198,7 +208,7 @@ Dir::Cache::srcpkgcache ""; Dir::Cache::pkgcache "";
         for name, version in re.findall(r"^Inst (\S+) (?:\[\S+\] )?\((\S+)", out, re.M):
             self.installed[name] = self.candidates(name)[version]
         if arguments[0] == "install":
-            self.manual.update(a.split("=")[0] for a in arguments[1:] if not a.startswith("-"))
+            self.manual.update(re.split("[=/]", a)[0] for a in arguments[1:] if not a.startswith("-"))
         return True
 
     def upgrade(self, how):
@@ -379,6 +389,59 @@ def matrix(o):
     return 1 if bad else 0
 
 
+# What brings a host back to the release before.
+FOLLOW = "docs/repository.md: a host that follows"
+ONE_LINE = ("apt-get install --allow-downgrades nvidia-p2p-dkms=VERSION",
+            "apt-get install --allow-downgrades nvidia-p2p-pin/jammy nvidia-p2p-dkms/jammy")
+
+
+def moved_host(folder, root, keep_old):
+    """A host that took a release which moved user space.  Where the archive takes it back, it shows the old one alone."""
+    host = Host(folder, root=root)
+    old, new = RELEASES[3:5]
+    for up in (old, new):
+        host.publish("ubuntu", ubuntu("550", up), True)
+        host.publish("p2p", ours("550", up), True)
+        host.act(*(["install", "nvidia-driver-550-open", "nvidia-p2p-dkms"] if up == old else ["dist-upgrade"]))
+    host.act("dist-upgrade")
+    before = host.broken("550") or (host.release("nvidia-p2p-dkms") != new and "the new release did not arrive")
+    if not keep_old:
+        host.archives["p2p"] = {}
+        host.publish("p2p", ours("550", old), True)
+    return host, old, before
+
+
+def rollback(o):
+    bad = 0
+    tried = [(what, text) for what in ("docs/fleet.md", "docs/repository.md")
+             for text in re.findall(r"<!-- rollback -->\n```sh\n(.*?)```", read(*what.split("/")), re.S) or [""]]
+    for what, text in tried + [(FOLLOW, "apt-get --allow-downgrades dist-upgrade\n" * 2)] + [(line, line) for line in ONE_LINE]:
+        folder = scratch(o.root, "rollback")
+        try:
+            host, old, wrong = moved_host(f"{folder}/h", o.root, what == "docs/fleet.md")
+            if what == FOLLOW:
+                with open(f"{folder}/h/etc/preferences.d/nvidia-p2p-follow", "w", encoding="utf-8") as f:
+                    f.write(re.search(r"nvidia-p2p-follow`.*?```\n(.*?)```", read("docs", "repository.md"), re.S)[1])
+            commands = re.findall(r"apt-get +((?:--[a-z-]+ +)*(?:install|dist-upgrade)\b[^&\n]*)", text)
+            if not wrong and not commands:
+                wrong = "marks no command"
+            for c in commands:
+                words = c.replace("VERSION", f"{old}+p2p1-1").split()
+                words.sort(key=lambda w: w not in ("install", "dist-upgrade"))
+                if not wrong and not host.act(*words):
+                    wrong = f"{c.strip()}: refused"
+            wrong = wrong or host.broken("550") or (
+                host.release("nvidia-p2p-dkms") != old and f"ends at {host.release('nvidia-p2p-dkms')}, not {old}")
+            # These are what the documents have to avoid.
+            if what in ONE_LINE:
+                wrong = None if wrong and "refused" in wrong else f"was not refused: {wrong}"
+            print(f"{'ok' if not wrong else 'NOT OK'}\t{what}\t{wrong or 'as expected'}")
+            bad += bool(wrong)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    return 1 if bad else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     commands = parser.add_subparsers(required=True)
@@ -395,6 +458,8 @@ def main():
     c = commands.add_parser("matrix")
     c.add_argument("--drop", metavar="REGEX")
     c.set_defaults(run=matrix)
+    c = commands.add_parser("rollback")
+    c.set_defaults(run=rollback)
     for c in commands.choices.values():
         c.add_argument("--root", metavar="DIR", default="", help="take the apt of the system in DIR")
     o = parser.parse_args()

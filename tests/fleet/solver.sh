@@ -54,11 +54,16 @@ lockstep_with() {
 
 matrix_stories() { solvers matrix_with; }
 matrix_with() {
+    rows matrix 'install on'
+    rows rollback 'roll-back of a host by'
+}
+# rows COMMAND WHAT: a story for each line of its table.
+rows() {
     local table result name what
-    _run python3 "$here/simulate.py" matrix "${SYSTEM[@]}"
+    _run python3 "$here/simulate.py" "$1" "${SYSTEM[@]}"
     table=$OUTPUT
     while IFS=$'\t' read -r result name what; do
-        story "$APT: install on: $name"
+        story "$APT: $2: $name"
         testequal ok "$(printf '%s' "$result" | tr -d '\n')" "$what"
     done <<<"$table"
 }

@@ -281,6 +281,17 @@ rollbacks() {
     testequal '1.0 3.0 ' "$(sed -n 's/^Version: //p' "$WWW/back/dists/jammy/main/binary-amd64/Packages" | tr '\n' ' ')"
     testsuccess "$P2P_TOP/apt-repo/list" --repo "$WWW/back" --snapshots
     testequal 10 "$(printf '%s\n' "$OUTPUT" | wc -l)" "lines: suite and nine states"
+    # A reader that goes away is no error; a full disk is one of the output, and not of the archive.
+    for args in "list --repo $WWW/back" 'list --help' "resign --repo $WWW/back --key $KEYS/old"; do
+        testequal 0 "$(bash -c '"$@" 2>"$0" | true; echo "${PIPESTATUS[0]}"' "$P2P_WORK/err" "$P2P_TOP/apt-repo/"$args)" "status of $args | true"
+        testequal '' "$(cat "$P2P_WORK/err")" "stderr of $args | true"
+        testexit 1 sh -c '"$@" >/dev/full' x "$P2P_TOP/apt-repo/"$args
+        testoneline 'standard output: No space left on device; '
+        testnomatch 'clients see' "$OUTPUT"
+    done
+    # In two steps, as tests/fleet/simulate.py rollback shows.
+    testmatch 'install --allow-downgrades nvidia-p2p-pin/SUITE && apt-get install --allow-downgrades nvidia-p2p-dkms/SUITE' \
+        "$("$P2P_TOP/apt-repo/rollback" --help | tr -s ' \n' ' ')" "what hosts do"
 }
 
 promotion() {
@@ -321,12 +332,28 @@ front_page() {
 }
 
 test_key() {
+    story "every set-up that is told brings the package with the next key"
+    testmatch '^ nvidia-p2p-archive-keyring,$' "$(sed -n '/^Recommends:/,/^[A-Z]/p' "$P2P_TOP/debian/driver/control.in")" Recommends
+    for f in README.md docs/fleet.md ci/pipeline; do
+        lines=$(grep -E '^[^#]*apt(-get)? install .*nvidia-p2p-dkms .*nvidia-p2p-tools' "$P2P_TOP/$f")
+        testmatch nvidia-p2p-archive-keyring "$lines" "$f"
+        testequal '' "$(printf '%s\n' "$lines" | grep -v nvidia-p2p-archive-keyring)" "$f: lines without it"
+    done
+
     story "make-test-key keeps secret keys out of a work tree and sockets short"
     git init -q "$P2P_WORK/tree"
     testexit 2 "$P2P_TOP/apt-repo/make-test-key" "$P2P_WORK/tree/key"
     testoneline 'git work tree'
+    testexit 2 "$P2P_TOP/apt-repo/make-test-key" "$P2P_WORK/tree/a/b"
+    testoneline 'git work tree'
+    testequal .git "$(ls -A "$P2P_WORK/tree")" "what the refusals leave"
     testexit 2 "$P2P_TOP/apt-repo/make-test-key" "$P2P_WORK/$(printf '%080d' 0)"
     testoneline 'allow 80'
+    testfailure test -e "$P2P_WORK/$(printf '%080d' 0)"
+    # Ignored folders are where ci/pipeline puts it.
+    echo /out/ >"$P2P_WORK/tree/.gitignore"
+    testsuccess "$P2P_TOP/apt-repo/make-test-key" "$P2P_WORK/tree/out/key"
+    testsuccess gpgconf --homedir "$P2P_WORK/tree/out/key" --kill all
     testexit 64 "$P2P_TOP/apt-repo/make-test-key"
     testequal "$(cat "$KEYS/old.fpr")" "$("$P2P_TOP/apt-repo/make-test-key" "$KEYS/old")" "second run"
 

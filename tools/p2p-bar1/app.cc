@@ -15,7 +15,8 @@ std::unique_ptr<CLI::App> makeApp(Options& o) {
               "--root", o.root,
               "Look at a folder laid out like / (or, for list, at a snapshot that p2p-verify "
               "gather made) instead of /.")
-            ->type_name("DIR|FILE");
+            ->type_name("DIR|FILE")
+            ->check(notEmpty());
     };
     const auto json = [&o](CLI::App& to) {
         to.add_flag("--json", o.json, "Write the list as JSON, sizes in bytes.");
@@ -35,7 +36,8 @@ std::unique_ptr<CLI::App> makeApp(Options& o) {
         to.add_option(
               "--gpu", o.gpu,
               "Only this GPU, by PCI address (NVreg_RegistryDwordsPerDevice). Without it: all.")
-            ->type_name("BDF");
+            ->type_name("BDF")
+            ->check(notEmpty());
         to.add_flag("--dry-run", o.dry_run, "Print what the file would hold, and write nothing.");
         root(to);
     };

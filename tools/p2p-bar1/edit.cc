@@ -243,6 +243,10 @@ std::string against(const Effect& e, const Request& r) {
 
 }  // namespace
 
+bool names(const std::string& text, const std::string& gpu) {
+    return stateOf(split(text)).per.count(gpu) != 0;
+}
+
 Edit edit(const std::string& old, const Request& request,
           const std::vector<ModprobeOption>& options) {
     Edit e;

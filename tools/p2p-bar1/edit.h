@@ -26,4 +26,7 @@ struct Edit {
 Edit edit(const std::string& old, const Request& request,
           const std::vector<ModprobeOption>& options);
 
+// Does the file's text set anything for this GPU (BDF)?
+bool names(const std::string& text, const std::string& gpu);
+
 }  // namespace p2p::bar1

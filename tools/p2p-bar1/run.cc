@@ -21,6 +21,7 @@
 #include "lib/report/escape.h"
 #include "lib/rules/rules.h"
 #include "lib/util/new_file.h"
+#include "lib/util/system_fault.h"
 #include "lib/util/verdict.h"
 #include "p2p-bar1/app.h"
 #include "p2p-bar1/edit.h"
@@ -105,8 +106,10 @@ int list(const Options& o) {
         p2p::Options where;
         where.root = snapshot->root();
         facts = collect(where);
+    } catch (const SystemFault&) {
+        throw;
     } catch (const std::runtime_error& e) {  // its text names the file and the reason
-        throw Failure(e.what(), kExitUsage);
+        throw Failure(e.what(), o.root.empty() ? kExitInternal : kExitUsage);
     }
     const auto findings = assess(facts);
     if (o.json) return listJson(facts, findings);
@@ -240,8 +243,10 @@ int change(const Options& o) {
     Facts facts;
     try {
         facts = collect(where);
+    } catch (const SystemFault&) {
+        throw;
     } catch (const std::runtime_error& e) {  // its text names the file and the reason
-        throw Failure(e.what(), kExitUsage);
+        throw Failure(e.what(), o.root.empty() ? kExitInternal : kExitUsage);
     }
     Request request;
     request.enable = o.command == Options::Enable;
@@ -249,16 +254,17 @@ int change(const Options& o) {
         request.gpu = normalBdf(o.gpu);
         if (request.gpu.empty())
             throw UsageError("--gpu " + o.gpu + ": no PCI address; write it as 0000:01:00.0");
-        if (!facts.gpu(request.gpu)) {
-            std::string known;
-            for (const Gpu& g : facts.gpus) known += (known.empty() ? "" : ", ") + g.bdf;
-            throw UsageError("--gpu " + o.gpu + ": no NVIDIA GPU there; this machine has " +
-                             (known.empty() ? "none" : known));
-        }
     }
     const std::string path = o.root + kFile;
     bool exists = false;
     const std::string old = readFile(path, exists, st);
+    // What is set for a card outlives the card.
+    if (!request.gpu.empty() && !facts.gpu(request.gpu) && !names(old, request.gpu)) {
+        std::string known;
+        for (const Gpu& g : facts.gpus) known += (known.empty() ? "" : ", ") + g.bdf;
+        throw UsageError("--gpu " + o.gpu + ": no NVIDIA GPU there, and " + path +
+                         " does not name it; this machine has " + (known.empty() ? "none" : known));
+    }
     const Edit e = edit(old, request, facts.options);
     if (!e.refused.empty()) {
         std::cerr << "p2p-bar1: error: " << plain(e.refused) << "\n";
@@ -266,7 +272,7 @@ int change(const Options& o) {
     }
     for (const std::string& n : e.notes) std::cout << "Note: " << plain(n) << ".\n";
     if (e.text == old) {
-        std::cout << kFile << ": nothing to change.\n";
+        std::cout << path << ": nothing to change.\n";
         return 0;
     }
     if (o.dry_run) {
@@ -278,10 +284,18 @@ int change(const Options& o) {
     const struct stat* like = exists ? &st : nullptr;
     if (exists) writeFile(path + ".bak", old, like);
     writeFile(path, e.text, like);
-    std::cout << kFile << ": written"
-              << (exists ? fmt::format("; the old content is in {}.bak", kFile) : "")
-              << ".\nIt counts from the next load of the nvidia module: reboot.\n";
+    std::cout << path << ": written"
+              << (exists ? fmt::format("; the old content is in {}.bak", path) : "") << ".\n";
     const std::string setting = initramfsSetting(o.root);
+    if (!o.root.empty()) {
+        // Not this machine: nothing here is to be made anew or rebooted.
+        if (!setting.empty())
+            std::cout << o.root << setting
+                      << " puts nvidia into the initramfs of that system: run update-initramfs -u "
+                         "(or dracut -f) inside it.\n";
+        return 0;
+    }
+    std::cout << "It counts from the next load of the nvidia module: reboot.\n";
     if (!setting.empty())
         std::cout << setting
                   << " puts nvidia into the initramfs: run update-initramfs -u (or dracut -f) "

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "p2p-bench/app.h"
 
+#include "lib/cli/cli.h"
 #include "lib/gpu/run.h"
 
 namespace p2p::bench {
@@ -28,20 +29,24 @@ std::unique_ptr<CLI::App> makeApp(Options& o) {
         ->check(CLI::Range(1, 4096));
     app->add_option("--seconds", o.seconds, "how long each rate is measured")
         ->type_name("S")
-        ->check(CLI::Range(0.01, 60.0));
+        ->check(CLI::Range(0.01, 60.0))
+        ->check(finite());
     app->add_option("--timeout", o.timeout_s, "for everything; what is not reached is said")
         ->type_name("S")
-        ->check(CLI::Range(1.0, 86400.0));
+        ->check(CLI::Range(1.0, 86400.0))
+        ->check(finite());
     app->add_option("--min-share", o.min_share,
                     "exit with status 10 if a pair reaches less of its limit, with 40 if the limit "
                     "of a pair is not known")
         ->type_name("PERCENT")
-        ->check(CLI::Range(0.0, 100.0));
+        ->check(CLI::Range(0.0, 100.0))
+        ->check(finite());
     CLI::Option* json = app->add_flag("--json", o.json, "write JSON to standard output");
     app->add_flag("--csv", o.csv, "write comma-separated values to standard output")
         ->excludes(json);
     app->add_option("--html", o.html, "also write a page that needs no other file")
-        ->type_name("FILE");
+        ->type_name("FILE")
+        ->check(notEmpty());
     return app;
 }
 

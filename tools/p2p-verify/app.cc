@@ -14,7 +14,8 @@ std::unique_ptr<CLI::App> makeApp(Options& o) {
         return app
             ->add_option_function<std::string>(
                 name, [&to](const std::string& v) { to = v.empty() ? "-" : v; }, what)
-            ->type_name("FILE");
+            ->type_name("FILE")
+            ->check(notEmpty());
     };
     app->add_option(
            "--level", o.level,
@@ -31,7 +32,8 @@ std::unique_ptr<CLI::App> makeApp(Options& o) {
            "Look at a snapshot that p2p-verify gather made, or at a folder laid out like /, "
            "instead of /. A snapshot is for level env; a folder may be this machine's "
            "root as a container sees it, and then GPUs can be tested too.")
-        ->type_name("DIR|FILE");
+        ->type_name("DIR|FILE")
+        ->check(notEmpty());
     file("--json", o.json,
          "Write the report as JSON (p2p-verify-1.json describes it). Without FILE: to standard "
          "output.")
@@ -49,14 +51,16 @@ std::unique_ptr<CLI::App> makeApp(Options& o) {
                     "Only these GPUs, a list of PCI addresses separated by commas, such as "
                     "01:00.0,0000:41:00.0.")
         ->type_name("BDF,...")
-        ->delimiter(',');
+        ->delimiter(',')
+        ->check(notEmpty());
     app->add_option(
            "--timeout", o.timeout_s,
            "Seconds for all GPU tests together. Without it: 60 and 15 for each ordered pair, 30 "
            "for level env. A single test may take 20, or a tenth of this when that is more. An "
            "answer comes at most two seconds later, even when a driver call never returns.")
         ->type_name("SECONDS")
-        ->check(CLI::Range(1.0, 86400.0));
+        ->check(CLI::Range(1.0, 86400.0))
+        ->check(finite());
     app->add_flag("--force", o.force,
                   "Move data although an IOMMU translates peer addresses, which can end in wrong "
                   "data or a lost GPU, "
@@ -67,7 +71,8 @@ std::unique_ptr<CLI::App> makeApp(Options& o) {
            "direction). "
            "Level full only.")
         ->type_name("GB/s")
-        ->check(CLI::PositiveNumber);
+        ->check(CLI::PositiveNumber)
+        ->check(finite());
     app->add_flag("--no-color", o.no_color,
                   "Plain text on a terminal too; so does the environment variable NO_COLOR.");
 
@@ -79,14 +84,31 @@ std::unique_ptr<CLI::App> makeApp(Options& o) {
                                            "be read with --root elsewhere.");
     gather->add_option("file", o.gather_file, "The archive to write.")
         ->required()
-        ->type_name("FILE");
-    gather->callback([&o] { o.gather = true; });
+        ->type_name("FILE")
+        ->check(notEmpty());
+    // Both write no report: what is asked of one would be lost without a word.
+    const auto alone = [&o, main = app.get()](const char* command) {
+        for (const CLI::Option* given : main->get_options())
+            for (const char* report :
+                 {"--level", "--json", "--junit", "--prometheus", "--html", "--nagios", "--gpus",
+                  "--timeout", "--force", "--min-bandwidth"})
+                if (given->count() != 0 && given->check_name(report))
+                    o.not_for_command = std::string(command) + ": " + report;
+    };
+    gather->callback([&o, alone] {
+        o.gather = true;
+        alone("gather");
+    });
     CLI::App* explain = app->add_subcommand("explain",
                                             "Say what the rule ID looks for, where it reads, and "
                                             "what it finds here. Without ID: list all rules.");
     explain->add_option("id", o.explain_id, "Name of a finding, such as rebar-off.")
-        ->type_name("ID");
-    explain->callback([&o] { o.explain = true; });
+        ->type_name("ID")
+        ->check(notEmpty());
+    explain->callback([&o, alone] {
+        o.explain = true;
+        alone("explain");
+    });
     app->require_subcommand(0, 1);
     return app;
 }
@@ -118,7 +140,7 @@ ManPage manPage() {
              "\nWith --nagios: 0 proven; 1 slow or reload; 2 unavailable, wrong-data "
              "or hang; 3 inconclusive or an error of the program.\n"},
         {"ENVIRONMENT",
-         "NO_COLOR\tNo colours, whatever its value is.\n"
+         "NO_COLOR\tNo colours, if it is not empty.\n"
          "CUDA_VISIBLE_DEVICES\tHides GPUs from the levels data and full, as from any CUDA "
          "program.\n"},
         {"FILES",

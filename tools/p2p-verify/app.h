@@ -26,6 +26,7 @@ struct Options {
     bool gather = false, explain = false;  // which command
     std::string gather_file;
     std::string explain_id;
+    std::string not_for_command;  // an option that was given and says nothing to that command
 };
 
 std::unique_ptr<CLI::App> makeApp(Options& options);

@@ -9,14 +9,15 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+
+#include "lib/util/system_fault.h"
 
 namespace p2p::verify {
 
 namespace {
 
 std::string failed(const std::string& file, int error) {
-    return fmt::format("cannot write {}: {}", file, std::strerror(error));
+    return fmt::format("cannot write {}: {}", file, whyNotWritten(error));
 }
 
 // errno, or 0.

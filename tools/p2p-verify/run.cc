@@ -25,6 +25,7 @@
 #include "lib/report/formats.h"
 #include "lib/report/make_report.h"
 #include "lib/rules/rules.h"
+#include "lib/util/system_fault.h"
 #include "p2p-verify/app.h"
 #include "p2p-verify/output.h"
 
@@ -73,8 +74,10 @@ class Machine {
             p2p::Options where;
             where.root = this->root();
             facts = collect(where);
+        } catch (const SystemFault&) {
+            throw;
         } catch (const std::runtime_error& e) {  // its text names the file and the reason
-            throw Failure(e.what(), kExitUsage);
+            throw Failure(e.what(), root.empty() ? kExitInternal : kExitUsage);
         }
         if (!live_) {
             const std::string text = snapshot_->extra(kRunFile);
@@ -114,11 +117,7 @@ int gatherTo(const std::string& file, const std::string& root) {
     const Machine machine(root);
     std::map<std::string, std::string> extra;
     if (machine.asked) extra[kRunFile] = runToSnapshot(machine.env);
-    try {
-        gather(file, machine.root(), extra);
-    } catch (const std::runtime_error& e) {
-        throw Failure(e.what(), kExitInternal);
-    }
+    gather(file, machine.root(), extra);
     std::fputs(
         fmt::format("p2p-verify: wrote {}; look at it before you pass it on\n", file).c_str(),
         stderr);
@@ -127,15 +126,29 @@ int gatherTo(const std::string& file, const std::string& root) {
 
 // ---- explain
 
+constexpr const char* kWithheld = "data-test-withheld";
+constexpr const char* kBelow = "below-min-bandwidth";
+
+// The rules, and what this program finds by itself because it hangs on options.
+std::vector<Rule> explained() {
+    std::vector<Rule> all = rules();
+    const auto nothing = [](const Facts&, const GpuRun*) { return std::vector<Finding>(); };
+    all.push_back({kWithheld, "data tests that could do harm, held back without --force",
+                   "iommu_group/type, NVML; levels data and full only", nothing, "", false});
+    all.push_back({kBelow, "a pair that carries less than --min-bandwidth",
+                   "bandwidth test; level full only", nothing, "", false});
+    return all;
+}
+
 int explain(const std::string& id, const std::string& root) {
+    const std::vector<Rule> all = explained();
     if (id.empty()) {
         std::size_t w = 0;
-        for (const Rule& r : rules()) w = std::max(w, std::string(r.id).size());
-        for (const Rule& r : rules())
+        for (const Rule& r : all) w = std::max(w, std::string(r.id).size());
+        for (const Rule& r : all)
             std::fputs(fmt::format("{:<{}}  {}\n", r.id, w, r.title).c_str(), stdout);
         return 0;
     }
-    const auto& all = rules();
     const auto rule =
         std::find_if(all.begin(), all.end(), [&](const Rule& r) { return id == r.id; });
     if (rule == all.end())
@@ -184,7 +197,7 @@ void choose(Facts& facts, const std::vector<std::string>& wanted) {
 std::vector<Finding> withheld(const Facts& facts, const GpuRun& env) {
     std::vector<Finding> out;
     Finding translating{
-        "data-test-withheld",
+        kWithheld,
         Severity::Inconclusive,
         "host",
         "No data was moved: an IOMMU translates what the GPUs send to each other, and a test could "
@@ -196,7 +209,7 @@ std::vector<Finding> withheld(const Facts& facts, const GpuRun& env) {
         if (!g.takenByOther() && g.iommu_type && g.iommu_type->rfind("DMA", 0) == 0)
             translating.evidence.push_back({g.iommu_type.path, *g.iommu_type});
     if (!translating.evidence.empty()) out.push_back(translating);
-    Finding busy{"data-test-withheld",
+    Finding busy{kWithheld,
                  Severity::Inconclusive,
                  "host",
                  "No data was moved: other programs compute on the GPUs, and the test would "
@@ -233,7 +246,7 @@ void judgeBandwidth(const GpuRun& run, double least, std::vector<Finding>& findi
     for (const PairResult& p : run.pairs) {
         if (!p.bandwidth_gbs || *p.bandwidth_gbs >= least) continue;
         findings.push_back(
-            {"below-min-bandwidth",
+            {kBelow,
              Severity::Slow,
              p.src + "->" + p.dst,
              fmt::format("{:.1f} GB/s were measured, less than the {:g} GB/s of --min-bandwidth.",
@@ -292,6 +305,8 @@ void check(const Options& o) {
 }  // namespace
 
 int run(const Options& o) {
+    if (!o.not_for_command.empty())
+        throw UsageError(o.not_for_command + " is for reports; leave it out");
     if (o.explain) return explain(o.explain_id, o.root);
     if (o.gather) return gatherTo(o.gather_file, o.root);
     check(o);

@@ -6,11 +6,14 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 
+#include "lib/util/system_fault.h"
 #include "lib/util/verdict.h"
 
 namespace p2p {
@@ -36,6 +39,8 @@ int guarded(const CLI::App& app, const std::function<int()>& run) {
         return fail(app, fmt::format("{}; see {} --help", e.what(), app.get_name()), kExitUsage);
     } catch (const Failure& e) {
         return fail(app, e.what(), e.status);
+    } catch (const SystemFault& e) {
+        return fail(app, e.what(), kExitInternal);
     } catch (const std::exception& e) {
         return fail(
             app,
@@ -63,6 +68,15 @@ int flushed(const CLI::App& app, int status) {
         kExitInternal);
 }
 
+// CLI11 tells that "file" is required, and not of which command.
+std::string whatIsWrong(const CLI::App& app, const CLI::ParseError& e) {
+    for (const CLI::App* command : app.get_subcommands())
+        for (const CLI::Option* o : command->get_options())
+            if (o->get_positional() && o->get_required() && o->count() == 0)
+                return fmt::format("{}: {} is missing", command->get_name(), o->get_type_name());
+    return e.what();
+}
+
 }  // namespace
 
 std::string toolsVersion() {
@@ -71,6 +85,20 @@ std::string toolsVersion() {
 
 CLI::Option* addVersionFlag(CLI::App& app) {
     return app.add_flag("--version", "Print the version and exit.");
+}
+
+CLI::Validator notEmpty() {
+    return CLI::Validator(
+        [](std::string& text) { return text.empty() ? "must not be empty" : std::string(); }, "");
+}
+
+CLI::Validator finite() {
+    return CLI::Validator(
+        [](std::string& text) {
+            return std::isfinite(std::strtod(text.c_str(), nullptr)) ? std::string()
+                                                                     : text + " is no number";
+        },
+        "");
 }
 
 int cliMain(CLI::App& app, int argc, char** argv, const std::function<int()>& run) {
@@ -88,7 +116,8 @@ int cliMain(CLI::App& app, int argc, char** argv, const std::function<int()>& ru
             return flushed(app, 0);
         } catch (const CLI::ParseError& e) {
             if (version->count() == 0)
-                return fail(app, fmt::format("{}; see {} --help", e.what(), app.get_name()),
+                return fail(app,
+                            fmt::format("{}; see {} --help", whatIsWrong(app, e), app.get_name()),
                             kExitUsage);
         }
         if (version->count() != 0) {

@@ -12,6 +12,12 @@ std::string toolsVersion();  // "1.0.0"
 
 CLI::Option* addVersionFlag(CLI::App& app);  // for cliMain and the page generator
 
+// For values where an empty one would mean something else than what was typed: an unset variable of
+// a script gives it.  Not for an option whose value may be left out.
+CLI::Validator notEmpty();
+// Beside CLI::Range and its like, which let "nan" pass.
+CLI::Validator finite();
+
 // Parses, runs `run` and returns the exit status of the process:
 // what `run` returned; 0 after --help and --version; 64 for a wrong command line and 70 for an
 // exception, each with one line on stderr.  A reader that closed stdout early is no error of ours:

@@ -16,12 +16,14 @@
 #include <filesystem>
 #include <map>
 #include <stdexcept>
+#include <system_error>
 #include <vector>
 
 #include "lib/facts/collect.h"
 #include "lib/facts/machine.h"
 #include "lib/facts/tar.h"
 #include "lib/util/new_file.h"
+#include "lib/util/system_fault.h"
 
 extern char** environ;
 
@@ -36,6 +38,10 @@ constexpr std::size_t kMostArchive = std::size_t{96} << 20;  // unpacked tar
     throw std::runtime_error(file + ": " + reason);
 }
 
+[[noreturn]] void fault(const std::string& what, const std::string& reason) {
+    throw SystemFault(what + ": " + reason);
+}
+
 // gzip with `argument`, from `in` to `out`; "" or the reason why not.
 std::string gzip(const char* argument, int in, int out, pid_t& pid) {
     posix_spawn_file_actions_t actions;
@@ -47,7 +53,7 @@ std::string gzip(const char* argument, int in, int out, pid_t& pid) {
     char* argv[] = {name.data(), arg.data(), nullptr};
     const int rc = ::posix_spawnp(&pid, "gzip", &actions, nullptr, argv, environ);
     posix_spawn_file_actions_destroy(&actions);
-    return rc ? std::string("gzip: ") + std::strerror(rc) : "";
+    return rc ? std::string("gzip: ") + std::strerror(rc) + "; install gzip" : "";
 }
 
 int waitFor(pid_t pid) {
@@ -150,10 +156,10 @@ void gather(const std::string& file, const std::string& root,
     // Whole or not at all: a half-written file must not look like a snapshot.
     const std::string part = file + ".part";
     const int out = createNew(part, 0644);
+    if (out < 0 && errno != EEXIST) fault("cannot write " + file, whyNotWritten(errno));
     if (out < 0)
-        fail(part, errno != EEXIST ? std::strerror(errno)
-                   : isLink(part)  ? "a link was put there; remove it"
-                                   : "not a regular file; remove it");
+        fault(part,
+              isLink(part) ? "a link was put there; remove it" : "not a regular file; remove it");
     const int in = ::memfd_create("snapshot", MFD_CLOEXEC);
     std::string reason;
     pid_t pid = -1;
@@ -162,13 +168,14 @@ void gather(const std::string& file, const std::string& root,
         ::lseek(in, 0, SEEK_SET) != 0)
         reason = std::strerror(errno);
     if (reason.empty()) reason = gzip("-9nc", in, out, pid);
-    if (reason.empty() && waitFor(pid) != 0) reason = "gzip failed (disk full?)";
+    if (reason.empty() && waitFor(pid) != 0)
+        reason = "gzip failed; make room, or choose another place";
     if (in >= 0) ::close(in);
-    if (::close(out) != 0 && reason.empty()) reason = std::strerror(errno);
-    if (reason.empty() && ::rename(part.c_str(), file.c_str()) != 0) reason = std::strerror(errno);
+    if (::close(out) != 0 && reason.empty()) reason = whyNotWritten(errno);
+    if (reason.empty() && ::rename(part.c_str(), file.c_str()) != 0) reason = whyNotWritten(errno);
     if (!reason.empty()) {
         ::unlink(part.c_str());
-        fail(file, reason);
+        fault("cannot write " + file, reason);
     }
 }
 
@@ -185,8 +192,9 @@ Snapshot::Snapshot(const std::string& given) : root_(given) {
     if (in < 0) fail(what, std::strerror(errno));
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) {
+        const int error = errno;
         ::close(in);
-        fail(what, std::strerror(errno));
+        fault(what, std::strerror(error));
     }
     pid_t pid = -1;
     const std::string reason = gzip("-dc", in, ends[1], pid);
@@ -201,7 +209,7 @@ Snapshot::Snapshot(const std::string& given) : root_(given) {
         archive.append(buf, static_cast<std::size_t>(n));
     }
     ::close(ends[0]);  // ends a gzip that has more to say
-    if (!reason.empty()) fail(what, reason);
+    if (!reason.empty()) fault(what, reason);
     const int status = waitFor(pid);
     if (archive.size() > kMostArchive)
         fail(what, "larger than 96 MiB unpacked; no snapshot of ours");
@@ -214,8 +222,11 @@ Snapshot::Snapshot(const std::string& given) : root_(given) {
         fail(what, std::string(e.what()) + "; make it again with p2p-verify gather");
     }
     const char* tmp = std::getenv("TMPDIR");
-    std::string dir = std::string(tmp && *tmp ? tmp : "/tmp") + "/p2p-snapshot.XXXXXX";
-    if (!::mkdtemp(dir.data())) fail(dir, std::strerror(errno));
+    const bool set = tmp && *tmp;
+    const std::string place = set ? std::string("TMPDIR=") + tmp : "/tmp";
+    const char* const elsewhere = "; set TMPDIR to a folder with room that you may write to";
+    std::string dir = std::string(set ? tmp : "/tmp") + "/p2p-snapshot.XXXXXX";
+    if (!::mkdtemp(dir.data())) fault(place, std::strerror(errno) + std::string(elsewhere));
     root_ = dir;
     temporary_ = true;
     try {
@@ -223,6 +234,8 @@ Snapshot::Snapshot(const std::string& given) : root_(given) {
     } catch (const std::runtime_error& e) {
         std::error_code ignored;
         std::filesystem::remove_all(dir, ignored);
+        const auto* system = dynamic_cast<const std::system_error*>(&e);
+        if (system) fault(place, system->code().message() + elsewhere);
         fail(what, e.what());
     }
     // One folder around everything is how archives are made.

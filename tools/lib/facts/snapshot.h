@@ -11,12 +11,13 @@ namespace p2p {
 // Writes what collect() would read of the machine at `root` ("" = this one) to `file`, a gzip'ed
 // tar that is the same for the same machine.  UUIDs, serial numbers, the host name and root= are
 // replaced.  `extra` adds files: name without slashes -> content (see Snapshot::extra).
-// Throws std::runtime_error with one line that names the file and the reason.
+// Throws SystemFault (lib/util/system_fault.h) with one line that names the file and the reason.
 void gather(const std::string& file, const std::string& root = "",
             const std::map<std::string, std::string>& extra = {});
 
 // What --root was given: a folder is used as it is, a .tar.gz is unpacked to a private folder that
-// goes with this object.  Throws std::runtime_error with one line naming the file and the reason.
+// goes with this object.  Throws std::runtime_error with one line naming the file and the reason;
+// that is a SystemFault where the file is not to blame.
 class Snapshot {
   public:
     explicit Snapshot(const std::string& dir_or_file);

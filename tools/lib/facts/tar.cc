@@ -11,6 +11,7 @@
 #include <cstring>
 #include <set>
 #include <stdexcept>
+#include <system_error>
 
 namespace p2p::tar {
 namespace {
@@ -118,7 +119,10 @@ void checkLink(const std::string& path, const std::string& target) {
 }
 
 [[noreturn]] void fail(const std::string& path) {
-    throw std::runtime_error(path + ": " + std::strerror(errno));
+    // These come from the names in the archive; all others from where it is unpacked.
+    for (const int ours : {ENAMETOOLONG, ENOTDIR, EISDIR, ELOOP, EEXIST})
+        if (errno == ours) throw std::runtime_error(path + ": " + std::strerror(errno));
+    throw std::system_error(errno, std::generic_category(), path);
 }
 
 }  // namespace
