@@ -20,9 +20,7 @@ struct One : Machine {
         if (key) g[0].key(key);
         g[0].attach();
     }
-    bool window(NvU64 console = 0) {
-        return windowStock(&g[0].gpu, &g[0].bus, console) != 0;
-    }
+    bool window(NvU64 console = 0) { return windowStock(&g[0].gpu, &g[0].bus, console) != 0; }
 };
 }  // namespace
 

@@ -125,7 +125,7 @@ story_12() {
 # that this suite has: build the module there, boot it here.
 other_kernel() {
     local suite=$1 headers=$2 root=$P2P_WORK/root-$1-$2 log=$P2P_WORK/root-$1-$2.log release
-    story "kernel of $suite ($headers): BAR1 256M before, 32G after"
+    story "kernel of $suite ($headers): what becomes of BAR1"
     if ! (make_chroot "$suite" "$root" "dkms,kmod,make,$headers") >"$log" 2>&1; then
         attach "$log" mmdebstrap
         skip "no $suite root with $headers: $(tail -n 1 "$log")"
@@ -174,8 +174,15 @@ GUEST
     testequal "$release" "$(out release | head -n 1)" "kernel"
     testequal "256M 256M" "$(bar1 before)" "BAR1 before the driver"
     testequal 0 "$(status load)" "modprobe"
-    testequal "32G 32G" "$(bar1 after)" "BAR1 after the driver"
-    testverdict verify proven 0
+    # Linux lets a driver ask for the sizes of a Resizable BAR from 5.12 on.
+    if dpkg --compare-versions "$release" ge 5.12; then
+        testequal "32G 32G" "$(bar1 after)" "BAR1 after the driver"
+        testverdict verify proven 0
+    else
+        testequal "256M 256M" "$(bar1 after)" "BAR1 after the driver"
+        testverdict verify unavailable 20
+        testmatch 'Linux before 5\.12 does not let the driver grow it' "$(out verify)" "remedy"
+    fi
     rm -rf "$VM_ROOT" "$VM_STATES" "$VM_BASE" "$modules"
 }
 

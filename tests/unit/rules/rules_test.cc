@@ -624,6 +624,26 @@ BOOST_AUTO_TEST_CASE(which_module_it_is_without_build_ids) {
     BOOST_TEST((find(assess(f), "module-unknown") != nullptr));
 }
 
+// Debian 11's own kernel: the driver has the option and cannot follow it.
+BOOST_AUTO_TEST_CASE(an_old_kernel_is_named_where_the_driver_cannot_grow_bar1) {
+    for (const auto& [kernel, old] :
+         std::vector<std::pair<std::string, bool>>{{"5.10.0-46-amd64", true},
+                                                   {"5.11.22", true},
+                                                   {"4.19.0", true},
+                                                   {"5.12.0", false},
+                                                   {"5.15.0-130-generic", false},
+                                                   {"6.1.0-57-amd64", false},
+                                                   {"odd", false}}) {
+        Facts f = good();
+        f.kernel = is(kernel);
+        f.gpus[0].bar1 = is(PciRegion{1, 1, 256 * kMiB, 0, true, true});
+        const auto all = assess(f);
+        const Finding* x = find(all, "rebar-off");
+        BOOST_REQUIRE(x);
+        BOOST_TEST((x->remedy.find("before 5.12") != std::string::npos) == old, kernel);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(nothing_unread_is_called_absent) {
     Facts f = good();
     f.gpus[0].bar1 = is(PciRegion{1, 1, 256 * kMiB, 0, true, true});

@@ -28,7 +28,7 @@ const std::string kDevices = "/sys/bus/pci/devices/";
 thread_local std::jmp_buf scanFailed;
 thread_local char scanError[256];
 
-void onError(char* format, ...) {
+[[noreturn]] void onError(char* format, ...) {
     va_list args;
     va_start(args, format);
     std::vsnprintf(scanError, sizeof scanError, format, args);

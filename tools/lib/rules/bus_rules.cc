@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -184,6 +185,15 @@ Findings windowTooSmall(const Facts& f, const GpuRun* run) {
     return all;
 }
 
+// Can a driver ask which sizes BAR1 offers?  pci_rebar_get_possible_sizes() is exported from 5.12.
+bool kernelLetsDriversGrow(const Facts& f) {
+    if (!f.kernel) return true;
+    char* end = nullptr;
+    const long major = std::strtol(f.kernel->c_str(), &end, 10);
+    if (*end != '.') return true;
+    return major > 5 || (major == 5 && std::strtol(end + 1, nullptr, 10) >= 12);
+}
+
 Findings rebarOff(const Facts& f, const GpuRun* run) {
     Findings all;
     for (const Gpu& g : f.gpus) {
@@ -202,7 +212,12 @@ Findings rebarOff(const Facts& f, const GpuRun* run) {
                 x.evidence.push_back({f.params.path, "EnableResizableBar: " + taken});
             }
         }
-        if (!asked)
+        if (!kernelLetsDriversGrow(f)) {
+            x.remedy =
+                "Linux before 5.12 does not let the driver grow it: install a newer kernel, or "
+                "switch \"Re-Size BAR\" and \"Above 4G Decoding\" on and CSM off in the firmware.";
+            x.evidence.push_back({f.kernel.path, *f.kernel});
+        } else if (!asked)
             x.remedy =
                 "Let the driver grow it: p2p-bar1 enable, then reboot; if it stays small, switch "
                 "\"Re-Size "
