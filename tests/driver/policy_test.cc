@@ -7,7 +7,7 @@
 #include <vector>
 
 namespace {
-constexpr nvp2p_u64 MiB = 1ULL << 20, GiB = 1ULL << 30;
+constexpr nvp2p_u64 KiB = 1ULL << 10, MiB = 1ULL << 20, GiB = 1ULL << 30;
 constexpr nvp2p_u64 kBase = 0x28800000000ULL, kReach = (1ULL << 47) - 1;
 const nvp2p_window kWindow = {kBase, 24 * GiB, 0, kReach};
 
@@ -65,19 +65,19 @@ BOOST_AUTO_TEST_CASE(one_bad_page_refuses_all) {
     std::vector<nvp2p_u64> beyond = {0, 24 * GiB};
     BOOST_TEST(!translate(kWindow, beyond, 2 * MiB));
     std::vector<nvp2p_u64> straddles = {0, 24 * GiB - 4096};
-    BOOST_TEST(!translate(kWindow, straddles, 64 * 1024));
+    BOOST_TEST(!translate(kWindow, straddles, 64 * KiB));
     std::vector<nvp2p_u64> unaligned = {0, 4096};
-    BOOST_TEST(!translate(kWindow, unaligned, 64 * 1024));
+    BOOST_TEST(!translate(kWindow, unaligned, 64 * KiB));
     BOOST_TEST(!translateOne(kWindow, ~0ULL - 4095, 4096));
     BOOST_TEST(translateOne(kWindow, 24 * GiB - 4096, 4096));
 }
 
 BOOST_AUTO_TEST_CASE(page_size_must_make_sense) {
     BOOST_TEST(!translateOne(kWindow, 0, 0));
-    BOOST_TEST(!translateOne(kWindow, 0, 3 * 4096));
-    BOOST_TEST(!translateOne({kBase, 4096, 0, kReach}, 0, 64 * 1024));
+    BOOST_TEST(!translateOne(kWindow, 0, 12 * KiB));
+    BOOST_TEST(!translateOne({kBase, 4096, 0, kReach}, 0, 64 * KiB));
     BOOST_TEST(translateOne({kBase, 512 * MiB, 0, kReach}, 0, 512 * MiB));
-    BOOST_TEST(!translateOne({kBase + 4096, 24 * GiB, 0, kReach}, 0, 64 * 1024));
+    BOOST_TEST(!translateOne({kBase + 4096, 24 * GiB, 0, kReach}, 0, 64 * KiB));
 }
 
 BOOST_AUTO_TEST_CASE(window_must_be_within_reach) {

@@ -45,7 +45,7 @@ struct Gpu {
         bif.getProperty = stubBifProperty;
         bif.p2pOverride = BIF_P2P_NOT_OVERRIDEN;
         mm.Ram.fbUsableMemSize = 24 * GiB;
-        mm.Ram.fbAddrSpaceSizeMb = 24 * 1024;
+        mm.Ram.fbAddrSpaceSizeMb = (24 * GiB) >> 20;
         bus.bar1Size = 32 * GiB;
         bus.bar1[0].mappableLength = 32 * GiB - 4096;
         bus.__kbusCreateP2PMapping__ = kbusStockVoid;
@@ -66,7 +66,7 @@ struct Gpu {
 #if NVP2P_DRIVER_MAJOR >= 575
         bif.pcieP2PType = 0x55;
 #endif
-        dma = {&gpu, ADDR_SYSMEM, kWindowBase + instance * 64 * GiB, NV_FALSE};
+        dma = {&gpu, ADDR_SYSMEM, kWindowBase + instance * (64 * GiB), NV_FALSE};
     }
     void key(NvU32 value) {
         gpu.bKeySet = NV_TRUE;

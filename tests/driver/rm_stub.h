@@ -43,8 +43,11 @@ void stubPrint(int level, const char* format, ...) __attribute__((format(printf,
 #define NV_REG_STR_CL_FORCE_P2P_READ_ENABLE 0x1u
 #define NV_REG_STR_CL_FORCE_P2P_WRITE 5 : 4
 #define NV_REG_STR_CL_FORCE_P2P_WRITE_ENABLE 0x1u
+// A range is `high : low`, which parentheses would break.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define STUB_FIELD(range, value) \
     (((value) >> (0 ? range)) & ((2u << ((1 ? range) - (0 ? range))) - 1u))
+// NOLINTEND(bugprone-macro-parentheses)
 #define FLD_TEST_DRF(d, r, f, c, v) (STUB_FIELD(NV##d##r##f, v) == NV##d##r##f##c)
 
 #if NVP2P_DRIVER_MAJOR >= 575
@@ -118,6 +121,8 @@ typedef NV_STATUS (*StubGfidFn)(OBJGPU*, KernelBus*, NvU32);
 typedef NvBool (*StubCapableFn)(OBJGPU*, KernelBus*, NvU32);
 typedef void (*StubFn)(void);
 
+// The names that NVIDIA's generator gives.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 struct KernelBus {
     StubFn __kbusCreateP2PMapping__;
     StubFn __kbusRemoveP2PMapping__;
@@ -148,6 +153,7 @@ struct KernelBus {
     NvU64 bar1Size;
     NvBool bPreserveConsole;
 };
+// NOLINTEND(bugprone-reserved-identifier)
 
 #define PDB_PROP_KBIF_P2P_READS_DISABLED 0
 #define PDB_PROP_KBIF_P2P_WRITES_DISABLED 1

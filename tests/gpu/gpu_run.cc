@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Runs the GPU tests of tools/lib/gpu and prints all that came of it as JSON: the tests without
 // rules and reports around them.   gpu-run env|data|full|rates [BDF...]
-// Exit status: 0 when every test that ran is ok, 1 otherwise.
+// Exit status: 0 when every test that ran is ok, 1 otherwise,
+// 64 for a wrong command line, 70 for a failure of the program.
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <iostream>
 #include <string>
 
@@ -11,7 +13,8 @@
 #include "lib/gpu/run.h"
 #include "lib/gpu/wire.h"
 
-int main(int argc, char** argv) {
+namespace {
+int measure(int argc, char** argv) {
     using nlohmann::json;
     p2p::GpuOptions o;
     const std::string level = argc > 1 ? argv[1] : "data";
@@ -71,4 +74,14 @@ int main(int argc, char** argv) {
         {"seconds", std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count()}};
     std::cout << all.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
     return ok ? 0 : 1;
+}
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        return measure(argc, argv);
+    } catch (const std::exception& e) {
+        std::fprintf(stderr, "gpu-run: %s\n", e.what());
+        return 70;
+    }
 }

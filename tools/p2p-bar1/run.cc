@@ -99,18 +99,12 @@ int listJson(const Facts& facts, const std::vector<Finding>& findings) {
 }
 
 int list(const Options& o) {
-    std::unique_ptr<Snapshot> snapshot;
-    Facts facts;
-    try {
-        snapshot = std::make_unique<Snapshot>(o.root);
+    const Facts facts = readRoot(o.root, [&] {
+        const Snapshot snapshot(o.root);
         p2p::Options where;
-        where.root = snapshot->root();
-        facts = collect(where);
-    } catch (const SystemFault&) {
-        throw;
-    } catch (const std::runtime_error& e) {  // its text names the file and the reason
-        throw Failure(e.what(), o.root.empty() ? kExitInternal : kExitUsage);
-    }
+        where.root = snapshot.root();
+        return collect(where);
+    });
     const auto findings = assess(facts);
     if (o.json) return listJson(facts, findings);
     if (facts.gpus.empty()) {
@@ -240,14 +234,7 @@ int change(const Options& o) {
     p2p::Options where;
     where.root = o.root;
     where.names = false;
-    Facts facts;
-    try {
-        facts = collect(where);
-    } catch (const SystemFault&) {
-        throw;
-    } catch (const std::runtime_error& e) {  // its text names the file and the reason
-        throw Failure(e.what(), o.root.empty() ? kExitInternal : kExitUsage);
-    }
+    const Facts facts = readRoot(o.root, [&] { return collect(where); });
     Request request;
     request.enable = o.command == Options::Enable;
     if (!o.gpu.empty()) {

@@ -69,16 +69,12 @@ class Machine {
   public:
     explicit Machine(const std::string& root, double timeout_s = kEnvTimeout, bool live = false)
         : live_(live || root.empty()) {
-        try {
+        readRoot(root, [&] {
             if (!root.empty()) snapshot_ = std::make_unique<Snapshot>(root);
             p2p::Options where;
             where.root = this->root();
             facts = collect(where);
-        } catch (const SystemFault&) {
-            throw;
-        } catch (const std::runtime_error& e) {  // its text names the file and the reason
-            throw Failure(e.what(), root.empty() ? kExitInternal : kExitUsage);
-        }
+        });
         if (!live_) {
             const std::string text = snapshot_->extra(kRunFile);
             asked = !text.empty();
@@ -93,7 +89,9 @@ class Machine {
     void letFinish(double seconds) {
         const auto busy = [&](const GpuInfo& g) { return computes(facts, g); };
         if (!live_ || !asked) return;
-        for (double waited = 0; waited < seconds; waited += kAskAgain) {
+        using Clock = std::chrono::steady_clock;
+        const auto until = Clock::now() + std::chrono::duration<double>(seconds);
+        while (Clock::now() < until) {
             if (std::none_of(env.gpus.begin(), env.gpus.end(), busy)) return;
             std::this_thread::sleep_for(std::chrono::duration<double>(kAskAgain));
             env = askNvml(kEnvTimeout);

@@ -32,6 +32,7 @@ const Api& real() {
             std::fprintf(stderr, "shim: P2P_SHIM_REAL: %s\n", path ? dlerror() : "not set");
             std::abort();
         }
+// NOLINTNEXTLINE(bugprone-macro-parentheses): args is a parameter list
 #define X(name, args) a.name = reinterpret_cast<Result(*) args>(dlsym(lib, #name));
         P2P_CU_FUNCTIONS(X)
 #undef X

@@ -29,7 +29,7 @@ struct Fixture {
         sub->add_option("id", id, "Which.")->type_name("ID");
         p2p::addVersionFlag(*app);
     }
-    int main(std::vector<const char*> args, const std::function<int()>& run) {
+    int run(std::vector<const char*> args, const std::function<int()>& run) {
         Fixture fresh;  // cliMain adds --version itself
         CLI::App bare("Does things.", "p2p-demo");
         bare.add_option("--level", fresh.level, "x")->check(CLI::IsMember({"env", "data"}));
@@ -80,15 +80,15 @@ BOOST_AUTO_TEST_CASE(every_verdict_has_its_exit_status_described) {
 }
 
 BOOST_AUTO_TEST_CASE(exit_statuses_of_cliMain) {
-    BOOST_TEST(main({}, [] { return 21; }) == 21);
-    BOOST_TEST(main({"--level", "x"}, [] { return 0; }) == p2p::kExitUsage);
-    BOOST_TEST(main({"--nope"}, [] { return 0; }) == p2p::kExitUsage);
-    BOOST_TEST(main({"--version"}, [] { return 99; }) == 0);
-    BOOST_TEST(main({"--help"}, [] { return 99; }) == 0);
-    BOOST_TEST(main({}, []() -> int { throw p2p::UsageError("no"); }) == p2p::kExitUsage);
-    BOOST_TEST(main({}, []() -> int { throw p2p::Failure("no", 66); }) == 66);
-    BOOST_TEST(main({}, []() -> int { throw std::runtime_error("no"); }) == p2p::kExitInternal);
-    BOOST_TEST(main({}, []() -> int { throw 7; }) == p2p::kExitInternal);
+    BOOST_TEST(run({}, [] { return 21; }) == 21);
+    BOOST_TEST(run({"--level", "x"}, [] { return 0; }) == p2p::kExitUsage);
+    BOOST_TEST(run({"--nope"}, [] { return 0; }) == p2p::kExitUsage);
+    BOOST_TEST(run({"--version"}, [] { return 99; }) == 0);
+    BOOST_TEST(run({"--help"}, [] { return 99; }) == 0);
+    BOOST_TEST(run({}, []() -> int { throw p2p::UsageError("no"); }) == p2p::kExitUsage);
+    BOOST_TEST(run({}, []() -> int { throw p2p::Failure("no", 66); }) == 66);
+    BOOST_TEST(run({}, []() -> int { throw std::runtime_error("no"); }) == p2p::kExitInternal);
+    BOOST_TEST(run({}, []() -> int { throw 7; }) == p2p::kExitInternal);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

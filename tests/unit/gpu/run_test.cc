@@ -180,9 +180,9 @@ BOOST_AUTO_TEST_CASE(a_lost_device_spoils_its_own_pair_only) {
                "not run: ce_push broke the GPU context of this pair");
     BOOST_TEST(story(r, 0, 2) == kAllOk);
     BOOST_TEST(story(r, 2, 1) == kAllOk);
-    for (const char* code : {"999", "700"}) {
-        const GpuRun other = run((std::string("lost=") + code).c_str());
-        BOOST_TEST(test(other, 0, 1, "ce_push").cuda_error == std::atoi(code));
+    for (const int code : {999, 700}) {
+        const GpuRun other = run(("lost=" + std::to_string(code)).c_str());
+        BOOST_TEST(test(other, 0, 1, "ce_push").cuda_error == code);
     }
     BOOST_TEST(run("init=46").cuda_init == 46);
 }
@@ -383,6 +383,8 @@ BOOST_AUTO_TEST_CASE(addresses) {
     BOOST_TEST(normalBdf("0000:C1:00.0") == "0000:c1:00.0");
     BOOST_TEST(normalBdf("c1:1f.7") == "0000:c1:1f.7");
     BOOST_TEST(normalBdf("00010000:01:00.0") == "10000:01:00.0");
-    for (const char* bad : {"", "gpu0", "01:00", "01:00.8", "01:20.0", "0000:01:00.0x"})
+    for (const char* bad : {"", "gpu0", "01:00", "01:00.8", "01:20.0", "0000:01:00.0x",
+                            "0000:01:00.", ":01:00.0", " 01:00.0", "-1:00.0", "0x1:00.0", "01:+1.0",
+                            "000000000:01:00.0", "0:0:01:00.0", "01:00:0"})
         BOOST_TEST(normalBdf(bad) == "", bad);
 }

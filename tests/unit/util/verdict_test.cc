@@ -15,11 +15,11 @@ BOOST_AUTO_TEST_CASE(priority_order) {
     const std::vector<Verdict> order = {
         Verdict::WrongData,    Verdict::Hang, Verdict::Reload, Verdict::Unavailable,
         Verdict::Inconclusive, Verdict::Slow, Verdict::Proven};
-    for (size_t i = 0; i < order.size(); i++) {
-        std::vector<Verdict> rest(order.begin() + i, order.end());
-        BOOST_TEST((worst(rest) == order[i]));
+    for (auto first = order.begin(); first != order.end(); ++first) {
+        std::vector<Verdict> rest(first, order.end());
+        BOOST_TEST((worst(rest) == *first));
         std::vector<Verdict> reversed(rest.rbegin(), rest.rend());
-        BOOST_TEST((worst(reversed) == order[i]));
+        BOOST_TEST((worst(reversed) == *first));
     }
 }
 

@@ -6,6 +6,9 @@
 #include <stdexcept>
 #include <string>
 
+#include "lib/util/system_fault.h"
+#include "lib/util/verdict.h"
+
 namespace p2p {
 
 std::string toolsVersion();  // "1.0.0"
@@ -37,5 +40,18 @@ struct Failure : std::runtime_error {
         : std::runtime_error(text), status(exit_status) {}
     int status;
 };
+
+// Reads what --root names ("" = this machine).  What cannot be read is a mistake in the command
+// where a root was named, else this machine's fault.
+template <class F>
+auto readRoot(const std::string& root, F read) {
+    try {
+        return read();
+    } catch (const SystemFault&) {
+        throw;
+    } catch (const std::runtime_error& e) {  // its text names the file and the reason
+        throw Failure(e.what(), root.empty() ? kExitInternal : kExitUsage);
+    }
+}
 
 }  // namespace p2p

@@ -245,7 +245,7 @@ std::string exitStatusText(bool verdicts) {
 }
 
 std::string manText(const CLI::App& app, const ManPage& page, const std::string& version) {
-    const std::string name = app.get_name();
+    const std::string& name = app.get_name();
     std::string out = ".\\\" Made from the option table of the program; do not edit.\n";
     out +=
         fmt::format(".TH {} {} \"\" \"nvidia\\-p2p {}\" \"{}\"\n", roff(upper(name)), page.section,
@@ -290,7 +290,7 @@ std::string manText(const CLI::App& app, const ManPage& page, const std::string&
 }
 
 std::string bashCompletion(const CLI::App& app) {
-    const std::string name = app.get_name();
+    const std::string& name = app.get_name();
     std::string fn = "_" + name;
     std::replace(fn.begin(), fn.end(), '-', '_');
     std::string out = fmt::format("# bash completion for {}; made from its option table.\n", name);

@@ -25,6 +25,7 @@ struct Sourced {
 
     Sourced() = default;
     Sourced(std::string from, T v) : value(std::move(v)), path(std::move(from)) {}
+    // NOLINTNEXTLINE(performance-unnecessary-value-param): both are moved from
     static Sourced missing(std::string from, std::string why) {
         Sourced s;
         s.path = std::move(from);

@@ -43,7 +43,7 @@ void firmware(Machine& m, Facts& f) {
 }
 
 Sourced<std::string> hypervisor(Machine& m, const Facts& f, const Sourced<std::string>& cpu) {
-    const auto type = m.line("/sys/hypervisor/type");
+    auto type = m.line("/sys/hypervisor/type");
     if (type && !type->empty()) return type;
     if (!cpu) return cpu;
     if (!parse::hypervisorFlag(*cpu)) return Sourced<std::string>::missing(cpu.path, kAbsent);

@@ -197,7 +197,7 @@ Sourced<std::string> Machine::kernelLog() {
     static const std::string path = "/dev/kmsg";
     std::string joined;
     if (!live()) {
-        const auto raw = bytes(path, std::size_t{16} << 20);
+        auto raw = bytes(path, std::size_t{16} << 20);
         if (!raw) return raw;
         joined = *raw;
     } else {

@@ -118,8 +118,7 @@ ModuleFile readKo(Machine& m, const std::string& path, const std::string& kernel
     const std::string self = "/proc/self/fd/" + std::to_string(fd);
     int rc = c ? kmod_module_new_from_path(c.get(), self.c_str(), &raw) : -1;
     if (rc >= 0) rc = kmod_module_get_info(raw, &info);
-    for (std::size_t i = 0; i < std::size(names); ++i)
-        *fields[i] = Text::missing(path, rc < 0 ? "not a module file" : kAbsent);
+    for (Text* t : fields) *t = Text::missing(path, rc < 0 ? "not a module file" : kAbsent);
     kmod_list* e = nullptr;
     if (rc >= 0) {
         kmod_list_foreach(e, info) {

@@ -447,12 +447,12 @@ namespace {
 // "550.54.15", "565.77": digits with one or two dots, three digits first.
 bool isVersion(const std::string& w) {
     std::size_t dots = 0, run = 0;
-    for (std::size_t i = 0; i < w.size(); ++i) {
-        if (w[i] == '.') {
+    for (const char c : w) {
+        if (c == '.') {
             if (run == 0 || (dots == 0 && run != 3)) return false;
             ++dots;
             run = 0;
-        } else if (digit(w[i])) {
+        } else if (digit(c)) {
             ++run;
         } else {
             return false;

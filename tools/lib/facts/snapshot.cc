@@ -149,6 +149,7 @@ void gather(const std::string& file, const std::string& root,
     at[kManifest] = std::move(m);
 
     std::vector<tar::Entry> entries;
+    entries.reserve(at.size());
     for (auto& [place, e] : at) entries.push_back(std::move(e));
     const char* epoch = std::getenv("SOURCE_DATE_EPOCH");
     const std::string archive = tar::write(entries, epoch ? std::strtoull(epoch, nullptr, 10) : 0);

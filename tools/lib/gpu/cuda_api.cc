@@ -8,12 +8,13 @@ namespace p2p::cu {
 std::string load(Api& api) {
     void* lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!lib) return dlerror();
-// NOLINTNEXTLINE(bugprone-macro-parentheses)
+// NOLINTBEGIN(bugprone-macro-parentheses): args is a parameter list
 #define X(name, args)                                               \
     api.name = reinterpret_cast<Result(*) args>(dlsym(lib, #name)); \
     if (!api.name) return "libcuda.so.1 has no " #name "; update the NVIDIA driver";
     P2P_CU_FUNCTIONS(X)
 #undef X
+    // NOLINTEND(bugprone-macro-parentheses)
     return "";
 }
 

@@ -8,16 +8,16 @@ namespace p2p::nvml {
 std::string load(Api& api) {
     void* lib = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!lib) return dlerror();
-// NOLINTNEXTLINE(bugprone-macro-parentheses)
+// NOLINTBEGIN(bugprone-macro-parentheses): args is a parameter list
 #define X(name, args)                                               \
     api.name = reinterpret_cast<Return(*) args>(dlsym(lib, #name)); \
     if (!api.name) return "libnvidia-ml.so.1 has no " #name "; update the NVIDIA driver";
     P2P_NVML_FUNCTIONS(X)
 #undef X
-// NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define X(name, args) api.name = reinterpret_cast<Return(*) args>(dlsym(lib, #name));
     P2P_NVML_OPTIONAL(X)
 #undef X
+    // NOLINTEND(bugprone-macro-parentheses)
     return "";
 }
 

@@ -54,7 +54,7 @@ ReportGpu gpuOf(const Gpu& g, const GpuInfo* info) {
 void topology(const Facts& facts, Report& r) {
     std::set<std::string> hosts;
     auto host = [&](const Gpu& g) {
-        const std::string id = hostBridgeOf(g);
+        std::string id = hostBridgeOf(g);
         if (hosts.insert(id).second) r.bridges.push_back({id, "", "host bridge", {}, std::nullopt});
         return id;
     };

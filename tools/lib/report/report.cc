@@ -170,7 +170,7 @@ std::string linkHalf(const std::optional<double>& gts, const std::optional<int>&
 }  // namespace
 
 std::string linkText(const ReportLink& link) {
-    const std::string now = linkHalf(link.gts, link.width);
+    std::string now = linkHalf(link.gts, link.width);
     const std::string most = linkHalf(link.max_gts, link.max_width);
     if (now.empty() && most.empty()) return "unknown";
     if (now.empty()) return "up to " + most;

@@ -55,8 +55,7 @@ class Drawing {
             add(b.id,
                 {b.id, detail, brief(b.link), redirect ? "box bad" : "box", {}, 0, 0, false, 0});
         }
-        for (std::size_t i = 0; i < r.gpus.size(); i++) {
-            const ReportGpu& g = r.gpus[i];
+        for (const ReportGpu& g : r.gpus) {
             std::string name = utf8(g.name.empty() ? g.device_id : g.name);
             if (name.rfind("NVIDIA ", 0) == 0) name.erase(0, 7);
             add("gpu " + g.bdf, {g.bdf, name, brief(g.link), "box gpu", {}, 0, 0, false, 0});
