@@ -28,7 +28,8 @@ const std::string kDevices = "/sys/bus/pci/devices/";
 thread_local std::jmp_buf scanFailed;
 thread_local char scanError[256];
 
-[[noreturn]] void onError(char* format, ...) {
+// clang compares this attribute, as GNU C spells it, when it is assigned to libpci's pointer.
+__attribute__((noreturn)) void onError(char* format, ...) {
     va_list args;
     va_start(args, format);
     std::vsnprintf(scanError, sizeof scanError, format, args);
