@@ -6,6 +6,7 @@ Every step gives a record {step, status, seconds, detail}; status is `passed`,
 NVIDIA's goes into a report: names of files and functions, counts and hashes only.
 """
 
+import functools
 import hashlib
 import os
 import re
@@ -31,20 +32,31 @@ def order(version):
     return tuple(int(part) for part in version.split("."))
 
 
-def identity(sources=True):
-    """A word for what a release was judged by: hooks and families, with `sources` our C files too."""
+# In tests/driver, but no part of what is run for a release.
+NOT_OF_HARNESS = {"run", "mutate", "policy_test.cc", "rm_test.cc", "uvm_test.cc"}
+
+
+@functools.lru_cache(maxsize=None)
+def identity(sources=True, programs=False):
+    """A word for what a release was judged by: hooks and families, with `sources` our C files too,
+    with `programs` also those of the harness."""
     digest = hashlib.sha256()
-    for folder in (c.HOOKS, c.SRC) if sources else (c.HOOKS,):
+    for folder in [c.HOOKS] + [c.SRC] * sources + [HARNESS] * programs:
         for at, folders, files in sorted(os.walk(folder)):
             folders.sort()
             for name in sorted(files):
                 # The fingerprints are written from results, so they cannot be part of them.
-                if name != "fingerprints.tsv":
+                if name != "fingerprints.tsv" and not (folder == HARNESS and name in NOT_OF_HARNESS):
                     with open(os.path.join(at, name), "rb") as file:
                         digest.update(name.encode() + b"\0" + file.read() + b"\0")
     for family in t.families().values():
         digest.update("\t".join(family[hook["hook"]] for hook in c.hooks()).encode())
     return digest.hexdigest()[:12]
+
+
+def identity_of(step):
+    """What a step judges by."""
+    return identity(sources=step != "hooks", programs=step == "harness")
 
 
 def record(step, status, seconds=0.0, detail=""):
@@ -391,13 +403,28 @@ def compile_modules(tree, root, kernel, log, jobs=1):
 
 # ---- harness ---------------------------------------------------------------------
 
+def forget_other_checkout(build):
+    """CMake refuses a build folder that another checkout of ours has configured."""
+    try:
+        with open(f"{build}/CMakeCache.txt", encoding="utf-8") as cache:
+            home = re.search(r"^CMAKE_HOME_DIRECTORY:INTERNAL=(.*)$", cache.read(), re.M)
+    except FileNotFoundError:
+        return
+    if not home or os.path.realpath(home.group(1)) != os.path.realpath(HARNESS):
+        shutil.rmtree(build)
+
+
 def harness(tree, family, log, build):
     """NVIDIA's own functions of this release in user space (tests/driver), stock beside changed."""
     for tool in ("cmake", "cc", "g++"):
         if shutil.which(tool) is None:
             return record("harness", NOT_RUN, 0, f"{tool} is not installed")
     began = time.monotonic()
-    programs = ("driver_caps_tree", "driver_gmmu_tree")
+    programs = ["driver_caps_tree", "driver_gmmu_tree", "driver_uvm_tree"]
+    # Up to 560 the decision about the window is a function of ours, which no tree is needed for.
+    if int(family) >= 565:
+        programs.append("driver_window_tree")
+    forget_other_checkout(build)
     for command in (["cmake", "-S", HARNESS, "-B", build, f"-DP2P_DRIVER_TREE={tree}", f"-DP2P_DRIVER_FAMILY={family}"],
                     ["cmake", "--build", build, "--target", *programs]):
         rc = _run(command, None, log, 1200, clean_environment())

@@ -124,7 +124,7 @@ def examine(tree, work, logs, git=None, trees=None, steps=("objects", "harness")
             report["steps"].append(p.compile_modules(changed, root, kernel, log(f"modules {kernel}"), jobs))
         shutil.rmtree(changed, ignore_errors=True)
     for step in report["steps"]:
-        step["change_id"] = report["hooks_id"] if step["step"] == "hooks" else report["change_id"]
+        step["change_id"] = p.identity_of(step["step"])
     verdict(report, kernels_decide)
     return report
 

@@ -27,8 +27,8 @@ def cell(result, name, detail=lambda s: f"{s['seconds']} s"):
     found = step(result, name)
     if found is None or found["status"] == p.NOT_RUN:
         return "not run"
-    # Run before an edit of our C files: said, not hidden.
-    when = "" if found["change_id"] in (result["change_id"], result["hooks_id"]) else f" ({found['change_id']})"
+    # Run before an edit of our C files or of the harness: said, not hidden.
+    when = "" if found["change_id"] == p.identity_of(name) else f" ({found['change_id']})"
     if found["status"] == p.FAILED:
         return f"**failed**: {found['detail']}{when}"
     return f"yes, {detail(found)}{when}"
@@ -138,7 +138,8 @@ def read_kept():
 def write_kept(results):
     lines = ["# What `driver/port-table` has found, a row for each release and step that was run: the source of",
              "# docs/porting-table.md, so that another machine goes on where this one stopped.  change_id names",
-             "# the state of hooks and families (step hooks) or of these and our C files (all others).  Tab-separated.",
+             "# the state of hooks and families (step hooks), of these and our C files, or (harness) of these and its own.",
+             "# Tab-separated.",
              "#release\tstep\tstatus\tseconds\tchange_id\tdetail"]
     for release in sorted(results, key=p.order):
         result = results[release]
@@ -172,8 +173,8 @@ def write(results):
            "NVIDIA/open-gpu-kernel-modules (or unpacked releases with `--trees`) and, for the kernels, roots",
            "from `ci/kernel-roots`:", "", "```sh", "driver/port-table --git CLONE --kernels ROOTS", "```", "",
            "`not run` means just that. A result with an id behind it was run on an earlier state of our C",
-           "files (`driver/src`), all others on the one named below. Times are wall-clock seconds on two busy",
-           "processors, one job at a time; they compare steps, not releases.", "",
+           "files (`driver/src`) or with an earlier harness (`tests/driver`), all others as they are now.",
+           "Times are wall-clock seconds on two busy processors; they compare steps, not releases.", "",
            f"Change {', '.join(sorted({results[v]['change'] + ' (' + results[v]['change_id'] + ')' for v in versions}))}. "
            f"Hooks: {count('hooks')}; the slowest release took {slowest} s for all semantic patches and counts. "
            f"Objects: {count('objects')}. Harness: {count('harness')}. Whole RM core: {count('rm core')}.", "",
@@ -181,7 +182,7 @@ def write(results):
            "| Column | Meaning |", "|---|---|",
            "| Hooks | every hook found exactly as often as its family wants, and every mark of the family; places changed, seconds of spatch and counts |",
            "| Objects | the RM core's objects that hold a hook or are ours compile |",
-           "| Harness | NVIDIA's own functions of that release (capability decision, page table format) in user space, stock beside changed |",
+           "| Harness | NVIDIA's own functions of that release in user space, stock beside changed: capability decision, page table format, UVM's writers of entries and copies, from 565 on the decision about the window. With 8 cases or fewer: the first two only |",
            "| RM core | nv-kernel.o and nv-modeset-kernel.o link |", ""]
     out += r.table(("Release", "Family", "Hooks", "Objects", "Harness", "RM core"), [
         (v, results[v]["family"]["name"] or "none",
