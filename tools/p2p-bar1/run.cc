@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -21,7 +20,6 @@
 #include "lib/report/escape.h"
 #include "lib/rules/rules.h"
 #include "lib/util/new_file.h"
-#include "lib/util/system_fault.h"
 #include "lib/util/verdict.h"
 #include "p2p-bar1/app.h"
 #include "p2p-bar1/edit.h"

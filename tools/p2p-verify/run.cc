@@ -12,7 +12,6 @@
 #include <map>
 #include <memory>
 #include <set>
-#include <stdexcept>
 #include <thread>
 
 #include "lib/cli/cli.h"
@@ -25,7 +24,6 @@
 #include "lib/report/formats.h"
 #include "lib/report/make_report.h"
 #include "lib/rules/rules.h"
-#include "lib/util/system_fault.h"
 #include "p2p-verify/app.h"
 #include "p2p-verify/output.h"
 
