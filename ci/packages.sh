@@ -7,7 +7,7 @@
 # Fetch, change, build, package, lint, publish.
 PACKAGES_BUILD='apt-utils ca-certificates clang-format cmake coccinelle curl debhelper devscripts dpkg-dev fakeroot g++ git gnupg
  libboost-test-dev libcli11-dev libfmt-dev libkmod-dev liblzma-dev libpci-dev libzstd-dev lintian make ninja-build
- nlohmann-json3-dev patch pkg-config python3 shellcheck systemd xz-utils'
+ nlohmann-json3-dev patch pkg-config pylint python3 shellcheck systemd xz-utils'
 # The package clang is what debian/control names; where version 14 has a name of its own, the PTX is made afresh.
 PACKAGES_BUILD="$PACKAGES_BUILD clang"
 

@@ -48,8 +48,8 @@ def build(package):
 
 
 class RealHost(simulate.Host):
-    def __init__(self, folder, pin=True):
-        super().__init__(folder, pin)
+    def __init__(self, folder, *as_simulated):
+        super().__init__(folder, *as_simulated)
         self.stanzas = {}
         for d in ("/etc/apt/sources.list.d", "/var/lib/apt/lists"):
             shutil.rmtree(CHROOT + d, ignore_errors=True)
@@ -154,7 +154,7 @@ def main():
         if sys.argv[2] == "rollback":
             text, steps, calls = rollback(folder), 0, 0
         else:
-            text, steps, calls = simulate.history(int(sys.argv[2]), folder, None, True, False)
+            text, steps, calls = simulate.history(int(sys.argv[2]), folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     print(f"BROKEN: {text}" if text else f"real: {sys.argv[2]}: held, {steps} upgrades, {calls} runs of apt")

@@ -11,7 +11,6 @@ temporary file may be left.  Prints the newest version listed of package p.
 import hashlib
 import os
 import re
-import subprocess
 import sys
 
 

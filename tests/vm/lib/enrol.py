@@ -36,4 +36,6 @@ def main(vars_file, certificate, out):
     open(out, "wb").write(data)
 
 
-main(*sys.argv[1:])
+if len(sys.argv) != 4:
+    sys.exit("usage: enrol.py VARS CERTIFICATE OUT")
+main(sys.argv[1], sys.argv[2], sys.argv[3])
