@@ -210,14 +210,18 @@ Dir::Cache::srcpkgcache ""; Dir::Cache::pkgcache "";
             with open(f"{self.dir}/{archive}/Release", "w", encoding="utf-8") as f:
                 f.write(f"Origin: {origin}\nLabel: {origin}\nSuite: jammy\nCodename: jammy\nDate: Tue, 01 Dec 2026 00:00:00 UTC\n"
                         f"SHA256:\n {hashlib.sha256(data).hexdigest()} {len(data)} Packages\n")
-        self.apt("-qq", "update")
+        # What apt has linked to, and not copied, it reads as it is now.
+        linked = {os.path.realpath(os.path.join(f"{self.dir}/lists", n)) for n in os.listdir(f"{self.dir}/lists")}
+        seen = {f"{self.dir[len(self.root):]}/{a}/Packages" for a, data in self.index.items() if data}
+        if not seen <= linked:
+            self.apt("-qq", "update")
 
     def state(self):
         """What apt reads of the host, by path: None where there is no such file."""
         pin = self.installed.get("nvidia-p2p-pin")
         return {
-            "status": "".join(stanza_text(p, Status="install ok installed") for p in self.installed.values()),
-            "extended_states": "".join(f"Package: {n}\nArchitecture: amd64\nAuto-Installed: 1\n\n" for n in self.installed
+            "status": "".join(stanza_text(p, Status="install ok installed") for _, p in sorted(self.installed.items())),
+            "extended_states": "".join(f"Package: {n}\nArchitecture: amd64\nAuto-Installed: 1\n\n" for n in sorted(self.installed)
                                        if n not in self.manual and self.installed[n]["Version"] != "99"),
             "etc/preferences.d/nvidia-p2p.pref": preferences(pin) if pin and self.pin else None,
         }
@@ -246,7 +250,7 @@ Dir::Cache::srcpkgcache ""; Dir::Cache::pkgcache "";
             self.installed.pop(name, None)
         for name, version in re.findall(r"^Inst (\S+) (?:\[\S+\] )?\((\S+)", out, re.M):
             self.installed[name] = self.candidates(name)[version]
-        if arguments[0] == "install":
+        if arguments[0] == "install" and "--only-upgrade" not in arguments:
             self.manual.update(re.split("[=/]", a)[0] for a in arguments[1:] if not a.startswith("-"))
         return True
 
