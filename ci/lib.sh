@@ -143,13 +143,28 @@ make_chroot() {
         "${1%-backports}" "$2" - || die 1 "mmdebstrap of $1 into $2 failed; see the lines above"
 }
 
-# build_root SUITE DIR: such a root with dkms, headers and a compiler, made once and then kept.
+# build_root SUITE DIR: such a root with dkms, headers and a compiler, made once and then kept; who
+# asks for it meanwhile waits.
 build_root() {
-    [ ! -e "$2/.complete" ] || return 0
-    rm -rf --one-file-system "$2"
-    say "chroot of $1"
-    make_chroot "$1" "$2" dkms,linux-headers-amd64,gcc,make,ca-certificates
-    touch "$2/.complete"
+    mkdir -p "$(dirname "$2")"
+    (
+        flock 9
+        [ ! -e "$2/.complete" ] || exit 0
+        rm -rf --one-file-system "$2"
+        say "chroot of $1"
+        make_chroot "$1" "$2" dkms,linux-headers-amd64,gcc,make,ca-certificates 9>&-
+        touch "$2/.complete"
+    ) 9>"$2.lock" || exit
+}
+
+# folder_for_roots: where a chroot of many small files is made fastest: in memory, if there is plenty.
+folder_for_roots() {
+    if [ -z "${TMPDIR:-}" ] && [ "$(df -m --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 6000 ] &&
+        [ "$(awk '/^MemAvailable/ { print int($2 / 1024) }' /proc/meminfo)" -gt 10000 ]; then
+        echo /dev/shm
+    else
+        echo "${TMPDIR:-/tmp}"
+    fi
 }
 
 # unmount_below DIR: innermost first.  Status 1 if something stays, through which rm -rf would reach the host.
