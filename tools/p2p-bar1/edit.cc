@@ -301,6 +301,14 @@ Edit edit(const std::string& old, const Request& request,
                 e.notes.push_back(fmt::format("{}={} for {} of {}:{} is taken over", k, v, bdf,
                                               earlier.per->path, earlier.per->line));
             }
+        if (!earlier.per || hidden) return;
+        State there;
+        readPer(earlier.per->value, there);
+        for (const auto& d : there.strange)
+            e.notes.push_back(fmt::format(
+                "\"{}{}\" of {}:{} names no address that the driver takes and is not taken over",
+                d.address.empty() ? "" : "pci=" + d.address + ";", join(d.dwords),
+                earlier.per->path, earlier.per->line));
     };
     const auto switchOn = [&](parse::Dwords& dwords) {
         const std::string value = get(dwords, kKey);
