@@ -147,8 +147,7 @@ class Host:
         self.archives = {"ubuntu": {}, "p2p": {}, "runfile": {}}
         self.sees = {"ubuntu", "p2p"}
         self.calls = 0
-        self.stale = True  # self.index is not of the archives as they are now
-        self.index, self.shown = {}, {}  # what the archives show, and what of it apt has read
+        self.index, self.shown = None, None  # what the archives show (None: to be made), and what of it apt has read
         for d in ("lists/partial", "cache/archives/partial", "etc/preferences.d", "etc/apt.conf.d", "etc/trusted.gpg.d", "etc/sources.list.d"):
             os.makedirs(f"{folder}/{d}")
         for a in self.archives:
@@ -166,7 +165,7 @@ Dir::Cache::srcpkgcache ""; Dir::Cache::pkgcache "";
             self.installed[name] = {"Package": name, "Version": "99"}
 
     def publish(self, archive, packages, keep_old):
-        self.stale = True
+        self.index = None
         for name, p in packages.items():
             # The component is the prefix of the section, as for the real archive.
             shelf = self.archives["runfile" if archive == "p2p" and "-runfile/" in p["Section"] else archive]
@@ -179,9 +178,8 @@ Dir::Cache::srcpkgcache ""; Dir::Cache::pkgcache "";
     def ask(self, *arguments):
         """apt-get with these arguments on the state as it is now."""
         state = self.state()
-        if self.stale:
+        if self.index is None:
             self.index = {archive: self.packages(archive).encode() for archive in self.archives}
-            self.stale = False
         key = hashlib.sha256(repr((arguments, sorted(state.items()), sorted(self.index.items()))).encode()).digest()
         return self.answers.ask(key, lambda: self.ask_afresh(state, arguments))
 

@@ -103,6 +103,11 @@ std::string join(const parse::Dwords& dwords) {
     return all;
 }
 
+// What is set for one address, as the driver reads it; without an address, for none.
+std::string section(const std::string& address, const parse::Dwords& dwords) {
+    return (address.empty() ? "" : "pci=" + address + ";") + join(dwords);
+}
+
 using PerDevice = std::map<std::string, parse::Dwords>;
 
 struct State {
@@ -112,12 +117,11 @@ struct State {
     std::vector<parse::DeviceDwords> strange;  // of per: for no address that can be read
 };
 
-void readPer(const std::string& value, State& s) {
-    s.per = parse::registryDwordsPerDevice(value);
-    s.strange = parse::deviceDwords(value);
-    s.strange.erase(std::remove_if(s.strange.begin(), s.strange.end(),
-                                   [](const auto& d) { return !d.bdf.empty(); }),
-                    s.strange.end());
+std::vector<parse::DeviceDwords> strangeIn(const std::string& value) {
+    std::vector<parse::DeviceDwords> all = parse::deviceDwords(value);
+    all.erase(std::remove_if(all.begin(), all.end(), [](const auto& d) { return !d.bdf.empty(); }),
+              all.end());
+    return all;
 }
 
 State stateOf(const std::vector<Line>& lines) {
@@ -128,7 +132,10 @@ State stateOf(const std::vector<Line>& lines) {
             // As in the kernel, the last of several counts.
             if (nameOf(l.words[i]) == kGrow) s.grow = valueOf(l.words[i]);
             if (nameOf(l.words[i]) == kAll) s.all = parse::registryDwords(valueOf(l.words[i]));
-            if (nameOf(l.words[i]) == kPer) readPer(valueOf(l.words[i]), s);
+            if (nameOf(l.words[i]) == kPer) {
+                s.per = parse::registryDwordsPerDevice(valueOf(l.words[i]));
+                s.strange = strangeIn(valueOf(l.words[i]));
+            }
         }
     }
     return s;
@@ -143,9 +150,9 @@ std::string render(const std::vector<Line>& lines, const State& s) {
     for (const auto& d : s.strange)
         if (d.address.empty()) per += join(d.dwords);
     for (const auto& [bdf, dwords] : s.per)
-        if (!dwords.empty()) per += "pci=" + bdf + ";" + join(dwords);
+        if (!dwords.empty()) per += section(bdf, dwords);
     for (const auto& d : s.strange)
-        if (!d.address.empty()) per += "pci=" + d.address + ";" + join(d.dwords);
+        if (!d.address.empty()) per += section(d.address, d.dwords);
     if (!per.empty()) line += fmt::format(" {}=\"{}\"", kPer, per);
     const bool anything = line != "options nvidia";
 
@@ -302,13 +309,10 @@ Edit edit(const std::string& old, const Request& request,
                                               earlier.per->path, earlier.per->line));
             }
         if (!earlier.per || hidden) return;
-        State there;
-        readPer(earlier.per->value, there);
-        for (const auto& d : there.strange)
+        for (const auto& d : strangeIn(earlier.per->value))
             e.notes.push_back(fmt::format(
-                "\"{}{}\" of {}:{} names no address that the driver takes and is not taken over",
-                d.address.empty() ? "" : "pci=" + d.address + ";", join(d.dwords),
-                earlier.per->path, earlier.per->line));
+                "\"{}\" of {}:{} names no address that the driver takes and is not taken over",
+                section(d.address, d.dwords), earlier.per->path, earlier.per->line));
     };
     const auto switchOn = [&](parse::Dwords& dwords) {
         const std::string value = get(dwords, kKey);
