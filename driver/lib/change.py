@@ -18,6 +18,7 @@ import tree as t
 
 HOOKS = os.path.join(t.DRIVER, "hooks")
 SRC = os.path.join(t.DRIVER, "src")
+COMPAT = os.path.join(t.DRIVER, "compat")
 
 # Our sources, and where they live in NVIDIA's tree.
 OURS = {
@@ -27,6 +28,12 @@ OURS = {
     "uvm/nvp2p_uvm.h": "kernel-open/nvidia-uvm/nvp2p_uvm.h",
     "kernel/nvp2p_compat.h": "kernel-open/nvidia/nvp2p_compat.h",
     "kernel/nvp2p_module.c": "kernel-open/nvidia/nvp2p_module.c",
+}
+# What newer kernels need (compat/flags); apart, because no result for the RM core depends on it.
+OURS_FOR_KERNELS = {
+    "flags": "kernel-open/nvp2p/flags",
+    "nvp2p_kernel.h": "kernel-open/nvp2p/nvp2p_kernel.h",
+    "linux/of_gpio.h": "kernel-open/nvp2p/linux/of_gpio.h",
 }
 CONFIG = "src/nvidia/inc/kernel/gpu/bus/nvp2p_config.h"
 VERSION_H = "kernel-open/nvidia/nvp2p_version.h"
@@ -44,9 +51,9 @@ def touched_files():
 def our_files(version, level):
     """Path in the tree -> content of each file we add."""
     files = {}
-    for ours, theirs in OURS.items():
-        with open(os.path.join(SRC, ours), encoding="utf-8") as source:
-            files[theirs] = source.read()
+    for folder, names in ((SRC, OURS), (COMPAT, OURS_FOR_KERNELS)):
+        for ours, theirs in names.items():
+            files[theirs] = _read(os.path.join(folder, ours))
     note = "/* SPDX-License-Identifier: MIT */\n/* Written by driver/apply. */\n"
     files[CONFIG] = (f"{note}#ifndef NVP2P_CONFIG_H\n#define NVP2P_CONFIG_H\n"
                      f"#define NVP2P_DRIVER_MAJOR {t.major_of(version)}\n#endif\n")
@@ -219,7 +226,7 @@ def refuse_changed(tree):
         found = re.search(r'NVP2P_VERSION "([^"]+)"', _read(marker))
         what = found.group(1) if found else "an unknown version"
         raise t.Failure(t.CHANGED, f"{tree}: already changed to {what}; start from a freshly unpacked release")
-    for path in [*OURS.values(), CONFIG]:
+    for path in [*OURS.values(), *OURS_FOR_KERNELS.values(), CONFIG]:
         if os.path.exists(os.path.join(tree, path)):
             raise t.Failure(t.CHANGED, f"{os.path.join(tree, path)}: is ours and already there; start from a "
                             "freshly unpacked release")
@@ -246,7 +253,7 @@ def unified_diff(result):
 
 def install(tree, result):
     """Move the results into the tree, all or nothing."""
-    pending, done = [], []
+    pending, done, folders = [], [], []
     try:
         # Write everything beside its target first, so that a full disk changes nothing.
         for path, text in result.after.items():
@@ -254,7 +261,10 @@ def install(tree, result):
                 continue
             target = os.path.join(tree, path)
             made = os.path.dirname(target)
-            os.makedirs(made, exist_ok=True)
+            while not os.path.isdir(made):
+                folders.append(made)
+                made = os.path.dirname(made)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
             new, old = target + ".nvp2p-new", target + ".nvp2p-old"
             pending.append((target, new, old, path in result.before))
             _write(new, text)
@@ -280,6 +290,9 @@ def install(tree, result):
             for leftover in (new, old):
                 if os.path.exists(leftover):
                     os.unlink(leftover)
+        for folder in sorted(folders, key=len, reverse=True):
+            if os.path.isdir(folder) and not os.listdir(folder):
+                os.rmdir(folder)
 
 
 def counts_table(result, family):

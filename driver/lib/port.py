@@ -37,11 +37,11 @@ NOT_OF_HARNESS = {"run", "mutate", "policy_test.cc", "rm_test.cc", "uvm_test.cc"
 
 
 @functools.lru_cache(maxsize=None)
-def identity(sources=True, programs=False):
+def identity(sources=True, programs=False, compat=False):
     """A word for what a release was judged by: hooks and families, with `sources` our C files too,
-    with `programs` also those of the harness."""
+    with `programs` also those of the harness, with `compat` what we give newer kernels."""
     digest = hashlib.sha256()
-    for folder in [c.HOOKS] + [c.SRC] * sources + [HARNESS] * programs:
+    for folder in [c.HOOKS] + [c.SRC] * sources + [HARNESS] * programs + [c.COMPAT] * compat:
         for at, folders, files in sorted(os.walk(folder)):
             folders.sort()
             for name in sorted(files):
@@ -56,7 +56,8 @@ def identity(sources=True, programs=False):
 
 def identity_of(step):
     """What a step judges by."""
-    return identity(sources=step != "hooks", programs=step == "harness")
+    return identity(sources=step != "hooks", programs=step == "harness",
+                    compat=step.startswith("modules "))
 
 
 def record(step, status, seconds=0.0, detail=""):
@@ -386,7 +387,8 @@ def compile_modules(tree, root, kernel, log, jobs=1):
             cc -c {flags} nvidia-modeset.c -o kernel-open/nvidia-modeset/nv-modeset-kernel.o_binary
             source=/lib/modules/{kernel}/source
             [ -d "$source" ] || source=/usr/src/linux-headers-{kernel}
-            exec make -C kernel-open -j{jobs} modules CC={cc} KCFLAGS=-g0 \\
+            includes=$(sh kernel-open/nvp2p/flags "$source/include")
+            exec make -C kernel-open -j{jobs} modules CC={cc} KCFLAGS=-g0 ${{includes:+"INCLUDES=$includes"}} \\
                 SYSSRC="$source" SYSOUT=/usr/src/linux-headers-{kernel} KERNEL_UNAME={kernel}"""
         script = script.replace("cc -c", f"{cc} -c")
         env = {name: value for name, value in clean_environment().items() if name != "TMPDIR"}

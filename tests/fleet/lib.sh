@@ -93,7 +93,7 @@ userland_debs() { for n in $USERLAND; do printf '%s_%s-0ubuntu1_amd64.deb\n' "$n
 toy() {
     local up=$1 level=$2 version=$1+p2p$2-1 d=$P2P_WORK/toy f m
     rm -rf "$d"
-    mkdir -p "$d/kernel-open/nvidia" "$d/kernel-open/nvidia-modeset" "$d/src/nvidia" "$d/src/nvidia-modeset" "$d/debian/patches"
+    mkdir -p "$d/kernel-open/nvidia" "$d/kernel-open/nvidia-modeset" "$d/kernel-open/nvp2p" "$d/src/nvidia" "$d/src/nvidia-modeset" "$d/debian/patches"
     for m in nvidia nvidia-modeset nvidia-drm nvidia-uvm nvidia-peermem; do
         cat >"$d/kernel-open/$m.c" <<C
 #include <linux/module.h>
@@ -105,6 +105,7 @@ C
     done
     printf 'modules:\n\t$(MAKE) -C $(SYSOUT) M=$(CURDIR) CC=$(CC) modules\n' >"$d/kernel-open/Makefile"
     : >"$d/kernel-open/conftest.sh"
+    cp -r "$P2P_TOP"/driver/compat/* "$d/kernel-open/nvp2p/"
     for m in nvidia nvidia-modeset; do
         printf 'all:\n\tmkdir -p _out/Linux_x86_64\n\techo object >_out/Linux_x86_64/%s.o\n' \
             "$(test $m = nvidia && echo nv-kernel || echo nv-modeset-kernel)" >"$d/src/$m/Makefile"
