@@ -29,9 +29,9 @@ OURS = {
     "kernel/nvp2p_compat.h": "kernel-open/nvidia/nvp2p_compat.h",
     "kernel/nvp2p_module.c": "kernel-open/nvidia/nvp2p_module.c",
 }
-# What newer kernels need (compat/flags); apart, because no result for the RM core depends on it.
+# What newer kernels need (compat/make); apart, because no result for the RM core depends on it.
 OURS_FOR_KERNELS = {
-    "flags": "kernel-open/nvp2p/flags",
+    "make": "kernel-open/nvp2p/make",
     "nvp2p_kernel.h": "kernel-open/nvp2p/nvp2p_kernel.h",
     "linux/of_gpio.h": "kernel-open/nvp2p/linux/of_gpio.h",
 }

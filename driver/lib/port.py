@@ -368,7 +368,9 @@ def compile_modules(tree, root, kernel, log, jobs=1):
                        if os.path.isfile(path))
     found = re.search(r'^CONFIG_CC_VERSION_TEXT="?([^\s"]+)', config, re.M)
     cc = (found.group(1) if found else "gcc").replace("-for-host", "")
-    inside = [] if root == "/" else ["chroot", root]
+    # objtool of newer kernels reads /proc, which ends with the command here.
+    inside = [] if root == "/" else ["unshare", "--mount", "sh", "-c",
+                                     'mount -t proc proc "$1/proc" && exec chroot "$@"', "sh", root]
     if subprocess.run([*inside, "sh", "-c", f"command -v {shlex.quote(cc)}"], stdout=subprocess.DEVNULL,
                       check=False).returncode != 0:
         return record(step, NOT_RUN, 0, f"{cc}, the compiler of kernel {kernel}, is not installed in {root}")
@@ -387,8 +389,7 @@ def compile_modules(tree, root, kernel, log, jobs=1):
             cc -c {flags} nvidia-modeset.c -o kernel-open/nvidia-modeset/nv-modeset-kernel.o_binary
             source=/lib/modules/{kernel}/source
             [ -d "$source" ] || source=/usr/src/linux-headers-{kernel}
-            includes=$(sh kernel-open/nvp2p/flags "$source/include")
-            exec make -C kernel-open -j{jobs} modules CC={cc} KCFLAGS=-g0 ${{includes:+"INCLUDES=$includes"}} \\
+            exec sh kernel-open/nvp2p/make "$source" -C kernel-open -j{jobs} modules CC={cc} KCFLAGS=-g0 \\
                 SYSSRC="$source" SYSOUT=/usr/src/linux-headers-{kernel} KERNEL_UNAME={kernel}"""
         script = script.replace("cc -c", f"{cc} -c")
         env = {name: value for name, value in clean_environment().items() if name != "TMPDIR"}

@@ -192,9 +192,13 @@ story_kernels() {
         skip "needs the packages; give --debs DIR"
         return 0
     fi
-    other_kernel bullseye linux-headers-amd64
-    other_kernel bookworm linux-headers-6.12-amd64
-    other_kernel trixie linux-headers-amd64
-    # The newest kernel that the archive has; apt prefers the plain suite unless told.
-    other_kernel trixie-backports linux-headers-amd64/trixie-backports
+    local suite
+    for suite in ${suites:-bullseye bookworm trixie trixie-backports}; do
+        case $suite in
+        bookworm) other_kernel bookworm linux-headers-6.12-amd64 ;;
+        # The newest kernel that the archive has; apt prefers the plain suite unless told.
+        *-backports) other_kernel "$suite" "linux-headers-amd64/$suite" ;;
+        *) other_kernel "$suite" linux-headers-amd64 ;;
+        esac
+    done
 }
