@@ -186,14 +186,14 @@ GUEST
     rm -rf "$VM_ROOT" "$VM_STATES" "$VM_BASE" "$modules"
 }
 
-story_kernels() {
+story_kernels() { # SUITES, or nothing for all
     if [ -z "$debs" ]; then
         story "other kernels"
         skip "needs the packages; give --debs DIR"
         return 0
     fi
     local suite
-    for suite in ${suites:-bullseye bookworm trixie trixie-backports}; do
+    for suite in ${1:-bullseye bookworm trixie trixie-backports}; do
         case $suite in
         bookworm) other_kernel bookworm linux-headers-6.12-amd64 ;;
         # The newest kernel that the archive has; apt prefers the plain suite unless told.
