@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Run a command and stop it at a chosen change of the file system.
 
-  interrupt.py count MARK COMMAND...        run it through; print how many changes it made, and the
-                                            number of the first one that names MARK (0: none)
+  interrupt.py count MARK[|MARK] COMMAND... run it through; print how many changes it made, and for each
+                                            MARK the number of the first one that names it (0: none)
   interrupt.py all N COMMAND...             at change N, SIGKILL to every process at once
   interrupt.py one N COMMAND...             at change N, SIGKILL to the process that made it alone
   interrupt.py power N SCRIPT COMMAND...    at change N, stop every process, run SCRIPT, then kill them
@@ -29,7 +29,7 @@ def main():
     mode, rest = sys.argv[1], sys.argv[2:]
     at = int(rest.pop(0)) if mode in ("all", "one", "power") else None
     script = rest.pop(0) if mode == "power" else None
-    mark = rest.pop(0) if mode == "count" else None
+    marks = rest.pop(0).split("|") if mode == "count" else []
     if mode not in ("count", "all", "one", "power") or os.getpid() != 1:
         print(__doc__, file=sys.stderr)
         return 64
@@ -39,7 +39,7 @@ def main():
     child = subprocess.Popen(["strace", "-f", "-qq", "--seccomp-bpf", "-e", "signal=none", "-e", f"trace={CALLS}",
                               "-o", f"/dev/fd/{writer}", *rest], pass_fds=[writer], stdout=2, stdin=subprocess.DEVNULL)
     os.close(writer)
-    seen, hit, first = 0, None, 0
+    seen, hit, first = 0, None, dict.fromkeys(marks, 0)
     with os.fdopen(reader, errors="replace") as lines:
         for line in lines:
             if hit or "resumed>" in line:
@@ -48,8 +48,9 @@ def main():
             if not call:
                 continue
             seen += 1
-            if mark and not first and mark in call[3]:
-                first = seen
+            for mark in marks:
+                if not first[mark] and mark in call[3]:
+                    first[mark] = seen
             if seen != at:
                 continue
             hit = f"change {seen}: {call[2]}({call[3][:90]}"
@@ -74,7 +75,7 @@ def main():
                 os._exit(0 if rc == 0 else 70)
     rc = child.wait()
     if mode == "count":
-        print(seen, first)
+        print(seen, *first.values())
         return rc
     return 0 if hit else 1
 

@@ -4,7 +4,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154
 
-total=0 switch=0
+total=0 switch=0 swap=0
 
 # namespace ARGUMENT...: interrupt.py as process 1 of its own processes, with its own /proc.
 namespace() { unshare --mount --pid --fork --kill-child --mount-proc python3 "$here/interrupt.py" "$@"; }
@@ -16,6 +16,10 @@ upgrade_command() {
 to_upgrade() {
     # shellcheck disable=SC2086
     root "$1" $READY
+    # overlayfs exchanges folders that are of the upper layer alone, as any folder of a disk.
+    cp -a "$C/lib/modules/$K/updates/dkms" "$C/lib/modules/$K/updates/copy"
+    rm -r "$C/lib/modules/$K/updates/dkms"
+    mv "$C/lib/modules/$K/updates/copy" "$C/lib/modules/$K/updates/dkms"
 }
 make_ready() {
     fresh ready
@@ -32,14 +36,13 @@ make_ready() {
 # What README and docs/fleet.md tell the administrator to type.
 repair() {
     inside dpkg --configure -a || true
-    inside apt-get -y -o Dpkg::Use-Pty=0 -f install &&
-        inside apt-get -y -o Dpkg::Use-Pty=0 install nvidia-p2p-dkms
+    inside apt-get -y -o Dpkg::Use-Pty=0 -f install --reinstall nvidia-p2p-dkms
 }
 # What may be left in the end: the new version and nothing else.
 leftovers() {
     (cd "$C" && find usr/src var/lib/dkms/nvidia-p2p var/lib/nvidia-p2p/built -mindepth 1 -maxdepth 1 \( -name 'nvidia-p2p*' -o -path '*p2p*/*' \) \
         ! -name "*$V2-1" ! -name "kernel-$K-x86_64" ! -name '*99.*'
-        find lib/modules var/lib/nvidia-p2p \( -name '.*.nvidia-p2p' -o -name '*.new' \))
+        find lib/modules var/lib/nvidia-p2p \( -name '.*nvidia-p2p*' -o -name '*.new' \))
 }
 after_cut() { # WHERE
     testsuccess whole "$K" "$V1" "$V2"
@@ -54,9 +57,11 @@ after_cut() { # WHERE
 
 # point I OF: the first half of the points lies before the modules are switched, where nearly all of the
 # time goes; the other half, and a single one, is after it begins, where the dangerous moments are.
+# The last three of many, and the last of few, are where the folders change places.
 point() {
     local half=$(($2 / 2))
-    if [ "$1" -le "$half" ]; then echo $((switch * $1 / (half + 1))); else
+    if [ "$1" -gt $(($2 > 9 ? $2 - 3 : $2 > 1 ? $2 - 1 : 1)) ]; then echo $((swap + $1 - ($2 > 9 ? $2 - 1 : $2)));
+    elif [ "$1" -le "$half" ]; then echo $((switch * $1 / (half + 1))); else
         echo $((switch + (total - switch) * ($1 - half - 1) / ($2 - half) + 2))
     fi
 }
@@ -68,11 +73,12 @@ interruption_stories() {
     make_ready
     to_upgrade cut
     mapfile -t command < <(upgrade_command)
-    testsuccess namespace count /updates/dkms "${command[@]}"
-    read -r total switch <<<"$(printf '%s\n' "$OUTPUT" | tail -n 1)"
+    testsuccess namespace count "/updates/dkms|RENAME_EXCHANGE" "${command[@]}"
+    read -r total switch swap <<<"$(printf '%s\n' "$OUTPUT" | tail -n 1)"
     testsuccess whole "$K" "$V2"
-    testsuccess test "$switch" -gt 100 -a "$switch" -lt "$total"
-    printf 'fleet: an upgrade makes %s changes of the file system, the modules are switched from %s on\n' "$total" "$switch"
+    testsuccess test "$switch" -gt 100 -a "$switch" -lt "$swap" -a "$swap" -lt "$total"
+    printf 'fleet: an upgrade makes %s changes of the file system, the new modules are laid out from %s on and in place at %s\n' \
+        "$total" "$switch" "$swap"
 
     points=20
     [ -z "$slice" ] || points=2
@@ -90,7 +96,30 @@ interruption_stories() {
         printf '  %2d %s %s\n' "$i" "$mode" "$hit"
     done
     leave
+
+    [ -n "$slice" ] || fallback_story
     power_stories
+}
+
+fallback_story() {
+    local n hit command _
+    story "$LABEL: SIGKILL where the file system cannot exchange folders"
+    # shellcheck disable=SC2086
+    root cut $READY
+    mapfile -t command < <(upgrade_command)
+    testsuccess namespace count '.ko.nvidia-p2p", "/' "${command[@]}"
+    read -r _ n <<<"$(printf '%s\n' "$OUTPUT" | tail -n 1)"
+    testsuccess test "$n" -gt 100
+    # shellcheck disable=SC2086
+    root cut $READY
+    mapfile -t command < <(upgrade_command)
+    # The third of five renames: the process that was killed there is run again at once.
+    testsuccess namespace one $((n + 2)) "${command[@]}"
+    hit=$(printf '%s\n' "$OUTPUT" | grep -m 1 '^change ' || true)
+    testmatch '^change .*rename.*\.ko\.nvidia-p2p' "$hit" "point $n"
+    testsuccess whole "$K" "$V2"
+    after_cut "$hit"
+    leave
 }
 
 power_stories() {
