@@ -124,7 +124,7 @@ story_12() {
 # other_kernel SUITE HEADERS: the headers package's kernel in a root of its suite, with the compiler
 # that this suite has: build the module there, boot it here.
 other_kernel() {
-    local suite=$1 headers=$2 root=$P2P_WORK/root-$1-${2%%/*} log=$P2P_WORK/root-$1-${2%%/*}.log release
+    local suite=$1 headers=$2 root=$P2P_WORK/root-$1-${2%%/*} log=$P2P_WORK/root-$1-${2%%/*}.log release deb
     story "kernel of $suite (${headers%%/*}): what becomes of BAR1"
     if ! (make_chroot "$suite" "$root" "dkms,kmod,make,$headers") >"$log" 2>&1; then
         attach "$log" mmdebstrap
@@ -149,12 +149,14 @@ other_kernel() {
     fi
     VM_RELEASE=$release VM_ROOT=$P2P_WORK/kernel-$release VM_BASE=$P2P_WORK/base-$release.cpio
     VM_STATES=$P2P_WORK/states-$release modules=$P2P_WORK/modules-$release
-    in_root "$root" "cd /tmp && apt-get -o APT::Sandbox::User=root download linux-image-$release" >>"$log" 2>&1
+    # shellcheck disable=SC2016  # this root's apt knows them
+    testsuccess in_root "$root" "$(declare -f image_packages)
+        cd /tmp && apt-get -o APT::Sandbox::User=root download \$(image_packages $release)"
     mkdir -p "$VM_ROOT" "$root/tmp/fake"
-    dpkg -x "$root"/tmp/linux-image-*.deb "$VM_ROOT"
+    for deb in "$root"/tmp/linux-*-"$release"_*.deb; do dpkg -x "$deb" "$VM_ROOT"; done
     # usr/lib where the suite has merged its folders.
     if [ ! -d "$VM_ROOT/lib/modules" ]; then ln -s usr/lib "$VM_ROOT/lib"; fi
-    VM_KERNEL=$VM_ROOT/boot/vmlinuz-$release
+    VM_KERNEL=$(kernel_file "$release" "$VM_ROOT" vmlinuz)
     cp "$here"/module/*.c "$here/module/Kbuild" "$root/tmp/fake/"
     testsuccess in_root "$root" "make -s -C /lib/modules/$release/build M=/tmp/fake CC=$(kernel_cc "$release" "$VM_ROOT") modules"
     mkdir -p "$VM_ROOT/fake"

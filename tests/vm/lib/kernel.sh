@@ -7,6 +7,14 @@ kernel_release() {
     apt-cache depends "$1" 2>/dev/null | sed -n 's/^ *Depends: linux-image-//p' | head -n 1
 }
 
+# image_packages RELEASE [APT-CACHE OPTION...]: the packages of a kernel's image, three beside it from 7.x on.
+image_packages() {
+    local release=$1
+    shift
+    printf 'linux-image-%s\n' "$release"
+    apt-cache "$@" depends "linux-image-$release" 2>/dev/null | sed -n "s/^ *Depends: \(linux-[a-z]*-$release\)\$/\1/p"
+}
+
 # kernel_get RELEASE DIR [APT-GET OPTION...]: image and headers of one release, unpacked in DIR; does
 # nothing when DIR holds them.  $DIR/usr/src/linux-headers-RELEASE is ready for module builds.
 kernel_get() {
@@ -20,7 +28,8 @@ kernel_get() {
     say "fetching kernel $release"
     rm -rf "$dir"
     mkdir -p "$dir/debs"
-    (cd "$dir/debs" && apt-get "$@" -qq -o APT::Sandbox::User=root download "linux-image-$release" \
+    # shellcheck disable=SC2046
+    (cd "$dir/debs" && apt-get "$@" -qq -o APT::Sandbox::User=root download $(image_packages "$release" "$@") \
         "linux-headers-$release" "linux-headers-$abi-common" "$kbuild") ||
         die 1 "download of kernel $release failed; check the network and run: apt-get update"
     for deb in "$dir"/debs/*.deb; do dpkg -x "$deb" "$dir"; done
@@ -32,9 +41,14 @@ kernel_get() {
     touch "$dir/complete"
 }
 
+# kernel_file RELEASE DIR NAME: where vmlinuz or config is: in boot/, beside the modules from 7.x on.
+kernel_file() {
+    if [ -e "$2/boot/$3-$1" ]; then printf '%s\n' "$2/boot/$3-$1"; else printf '%s\n' "$2/lib/modules/$1/$3"; fi
+}
+
 # kernel_cc RELEASE DIR: the compiler that built the kernel, by its own record.
 kernel_cc() {
-    sed -n 's/^CONFIG_CC_VERSION_TEXT="\{0,1\}\([^ "]*\).*/\1/p' "$2/boot/config-$1"
+    sed -n 's/^CONFIG_CC_VERSION_TEXT="\{0,1\}\([^ "]*\).*/\1/p' "$(kernel_file "$1" "$2" config)"
 }
 
 # kernel_modules RELEASE DIR OUT: build module/ for that kernel into OUT.
