@@ -33,7 +33,8 @@ make_ready() {
     leave
 }
 
-# What README and docs/fleet.md tell the administrator to type.
+# What docs/fleet.md tells the administrator to type.  dpkg refuses a package that was cut off while it was
+# unpacked (iUR), and apt refuses everything before dpkg's journal is read: so both, in this order.
 repair() {
     inside dpkg --configure -a || true
     inside apt-get -y -o Dpkg::Use-Pty=0 -f install --reinstall nvidia-p2p-dkms
