@@ -164,7 +164,7 @@ other_kernel() {
     keep_state "$root" "$modules/installed"
     rm -rf "$root"
     image_base "$release" "$VM_ROOT" "$VM_ROOT/fake" "$VM_BASE" "$tools/p2p-verify/p2p-verify"
-    prepare_states
+    prepare_states installed
     boot -s installed <<'GUEST'
 show release uname -r
 plug

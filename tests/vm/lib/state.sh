@@ -99,8 +99,8 @@ edited() {
 #   other      the package, its module only for a kernel that is not running
 #   removed    what a purge left, and the distribution's driver: a module without our mark
 # Only the nvidia module goes in, without debug information: no story loads the others.
-prepare_states() {
-    local files=$modules ko at=lib/modules/$VM_RELEASE/updates/dkms state
+prepare_states() { # STATE..., or nothing for all
+    local files=$modules ko at=lib/modules/$VM_RELEASE/updates/dkms state states=${*:-installed old removed driver other}
     VM_STATES=$P2P_WORK/states
     if [ -z "$files" ]; then
         files=$VM_DIR/package-$VM_RELEASE
@@ -119,7 +119,7 @@ prepare_states() {
     VM_MARK=$(modinfo -F nvidia_p2p "$P2P_WORK/nvidia.ko")
     [ -n "$VM_MARK" ] || die 1 "$ko carries no nvidia_p2p mark: not a module of this project"
 
-    for state in installed old removed driver other; do
+    for state in $states; do
         mkdir -p "$VM_STATES/$state/lib/modules"
         [ $state = other ] || mkdir -p "$VM_STATES/$state/$at"
         case $state in
@@ -131,13 +131,19 @@ prepare_states() {
             \( -type f -o -type l \) -print0 | cpio --quiet -0 -pdm "$VM_STATES/$state") ;;
         esac
     done
-    for state in driver installed; do cp "$P2P_WORK/nvidia.ko" "$VM_STATES/$state/$at/"; done
-    another_build "$P2P_WORK/nvidia.ko" "$VM_STATES/old/$at/nvidia.ko"
-    edited "$P2P_WORK/nvidia.ko" "$VM_STATES/removed/$at/nvidia.ko" nvidia_p2p= nvidia_xxx=
-    VM_OTHER=$(printf '%s' "${VM_RELEASE%-*}" | tr 0123456789 1234567890)-${VM_RELEASE##*-}
-    mkdir -p "$VM_STATES/other/lib/modules/$VM_OTHER/updates/dkms"
-    edited "$P2P_WORK/nvidia.ko" "$P2P_WORK/other.ko" "vermagic=$VM_RELEASE" "vermagic=$VM_OTHER"
-    another_interface "$P2P_WORK/other.ko" "$VM_STATES/other/lib/modules/$VM_OTHER/updates/dkms/nvidia.ko"
+    for state in $states; do
+        case $state in
+        driver | installed) cp "$P2P_WORK/nvidia.ko" "$VM_STATES/$state/$at/" ;;
+        old) another_build "$P2P_WORK/nvidia.ko" "$VM_STATES/old/$at/nvidia.ko" ;;
+        removed) edited "$P2P_WORK/nvidia.ko" "$VM_STATES/removed/$at/nvidia.ko" nvidia_p2p= nvidia_xxx= ;;
+        other)
+            VM_OTHER=$(printf '%s' "${VM_RELEASE%-*}" | tr 0123456789 1234567890)-${VM_RELEASE##*-}
+            mkdir -p "$VM_STATES/other/lib/modules/$VM_OTHER/updates/dkms"
+            edited "$P2P_WORK/nvidia.ko" "$P2P_WORK/other.ko" "vermagic=$VM_RELEASE" "vermagic=$VM_OTHER"
+            another_interface "$P2P_WORK/other.ko" "$VM_STATES/other/lib/modules/$VM_OTHER/updates/dkms/nvidia.ko"
+            ;;
+        esac
+    done
 }
 
 # another_interface IN OUT: a copy that was built against another kernel's symbol versions.
