@@ -12,6 +12,18 @@ upgrade_command() {
     printf '%s\n' chroot "$C" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
         apt-get -y -o Dpkg::Use-Pty=0 install nvidia-p2p-dkms
 }
+# upgrade MODE ARGUMENT...: that of the root $C, under interrupt.py.
+upgrade() {
+    local command
+    mapfile -t command < <(upgrade_command)
+    testsuccess namespace "$@" "${command[@]}"
+}
+# interrupted MODE N [SCRIPT]: cut off at change N; $hit names it.
+interrupted() {
+    upgrade "$@"
+    hit=$(printf '%s\n' "$OUTPUT" | grep -m 1 '^change ' || true)
+    testmatch '^change ' "$hit" "point $2"
+}
 # A root with version 1 installed, and version 2 in an archive that its apt has read.
 to_upgrade() {
     # shellcheck disable=SC2086
@@ -68,13 +80,12 @@ point() {
 }
 
 interruption_stories() {
-    local points mode n i hit command
+    local points mode n i hit
     with_module "$1"
     story "$LABEL: an upgrade under the eye of strace"
     make_ready
     to_upgrade cut
-    mapfile -t command < <(upgrade_command)
-    testsuccess namespace count "/updates/dkms|RENAME_EXCHANGE" "${command[@]}"
+    upgrade count "/updates/dkms|RENAME_EXCHANGE"
     read -r total switch swap <<<"$(printf '%s\n' "$OUTPUT" | tail -n 1)"
     testsuccess whole "$K" "$V2"
     testsuccess test "$switch" -gt 100 -a "$switch" -lt "$swap" -a "$swap" -lt "$total"
@@ -89,10 +100,7 @@ interruption_stories() {
         # Everything at once, as the kernel does when memory is out, and one process alone.
         mode=$(test $((i % 2)) -eq 1 && echo all || echo one)
         to_upgrade cut
-        mapfile -t command < <(upgrade_command)
-        testsuccess namespace "$mode" "$n" "${command[@]}"
-        hit=$(printf '%s\n' "$OUTPUT" | grep -m 1 '^change ' || true)
-        testmatch '^change ' "$hit" "point $n"
+        interrupted "$mode" "$n"
         after_cut "point $n, $mode, $hit"
         printf '  %2d %s %s\n' "$i" "$mode" "$hit"
     done
@@ -103,20 +111,17 @@ interruption_stories() {
 }
 
 fallback_story() {
-    local n hit command _
+    local n hit _
     story "$LABEL: SIGKILL where the file system cannot exchange folders"
     # shellcheck disable=SC2086
     root cut $READY
-    mapfile -t command < <(upgrade_command)
-    testsuccess namespace count '.ko.nvidia-p2p", "/' "${command[@]}"
+    upgrade count '.ko.nvidia-p2p", "/'
     read -r _ n <<<"$(printf '%s\n' "$OUTPUT" | tail -n 1)"
     testsuccess test "$n" -gt 100
     # shellcheck disable=SC2086
     root cut $READY
-    mapfile -t command < <(upgrade_command)
     # The third of five renames: the process that was killed there is run again at once.
-    testsuccess namespace one $((n + 2)) "${command[@]}"
-    hit=$(printf '%s\n' "$OUTPUT" | grep -m 1 '^change ' || true)
+    interrupted one $((n + 2))
     testmatch '^change .*rename.*\.ko\.nvidia-p2p' "$hit" "point $n"
     testsuccess whole "$K" "$V2"
     after_cut "$hit"
@@ -124,7 +129,7 @@ fallback_story() {
 }
 
 power_stories() {
-    local points=5 i n pristine=$P2P_WORK/pristine.img run=$P2P_WORK/run.img crash=$P2P_WORK/crash.img at=$P2P_WORK/disk hit command
+    local points=5 i n pristine=$P2P_WORK/pristine.img run=$P2P_WORK/run.img crash=$P2P_WORK/crash.img at=$P2P_WORK/disk hit
     [ -z "$slice" ] || points=1
     story "$LABEL: power loss at $points points of an upgrade, unsynced data is lost"
     if ! [ -e /dev/loop-control ]; then skip "needs loop devices, which this kernel has not"; return 0; fi
@@ -146,10 +151,7 @@ power_stories() {
         mount -o "$options" "$run" "$at"
         mount -t proc proc "$at/proc"
         C=$at
-        mapfile -t command < <(upgrade_command)
-        testsuccess namespace power "$n" "cp --sparse=always '$run' '$crash'" "${command[@]}"
-        hit=$(printf '%s\n' "$OUTPUT" | grep -m 1 '^change ' || true)
-        testmatch '^change ' "$hit" "point $n"
+        interrupted power "$n" "cp --sparse=always '$run' '$crash'"
         unmount "$at/proc"
         unmount "$at"
         # The machine boots: the journal is replayed.
