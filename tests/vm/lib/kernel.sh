@@ -43,7 +43,11 @@ kernel_get() {
 
 # kernel_file RELEASE DIR NAME: where vmlinuz or config is: in boot/, beside the modules from 7.x on.
 kernel_file() {
-    if [ -e "$2/boot/$3-$1" ]; then printf '%s\n' "$2/boot/$3-$1"; else printf '%s\n' "$2/lib/modules/$1/$3"; fi
+    local file
+    for file in "$2/boot/$3-$1" "$2/lib/modules/$1/$3"; do
+        [ ! -e "$file" ] || { printf '%s\n' "$file"; return; }
+    done
+    die 1 "$2 holds no $3 of kernel $1, neither in boot/ nor beside its modules"
 }
 
 # kernel_cc RELEASE DIR: the compiler that built the kernel, by its own record.

@@ -7,9 +7,9 @@ prepare_kernel() {
     VM_RELEASE=$1
     [ -n "$VM_RELEASE" ] || die 1 "apt knows no linux-image-amd64; run: apt-get update"
     VM_ROOT=$VM_DIR/$VM_RELEASE
-    VM_KERNEL=$(kernel_file "$VM_RELEASE" "$VM_ROOT" vmlinuz)
     VM_BASE=$P2P_WORK/base-$VM_RELEASE.cpio
     kernel_get "$VM_RELEASE" "$VM_ROOT"
+    VM_KERNEL=$(kernel_file "$VM_RELEASE" "$VM_ROOT" vmlinuz)
     kernel_modules "$VM_RELEASE" "$VM_ROOT" "$VM_ROOT/fake"
     image_base "$VM_RELEASE" "$VM_ROOT" "$VM_ROOT/fake" "$VM_BASE" "$tools/p2p-verify/p2p-verify"
 }
