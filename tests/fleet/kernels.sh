@@ -99,7 +99,7 @@ kernels_stories() {
     testmatch "^\*\*\* nvidia-p2p: kernel $n has no NVIDIA modules: .*another interface" "$(motd)" "login notice"
     testmatch "^$n: .* failed: " "$(inside /usr/lib/nvidia-p2p/modules status)" "status"
     same_modules
-    metrics_name $n
+    metrics $n
 
     story "$LABEL: an upgrade of ours does not stumble over that kernel"
     testsuccess apt install "$(dkms_deb "$V2-1")"
@@ -123,7 +123,7 @@ kernels_stories() {
     testmatch "^nvidia-p2p: warning: kernel $n has no NVIDIA modules: .*real-time kernel" "$OUTPUT" "what apt shows"
     testmatch "kernel $n has no NVIDIA modules: .*real-time" "$(motd)" "login notice"
     same_modules
-    metrics_name $n
+    metrics $n
 
     story "$LABEL: a kernel that is known to be too new"
     n=100.1-new
@@ -133,6 +133,16 @@ kernels_stories() {
     testmatch "^nvidia-p2p: warning: kernel $n has no NVIDIA modules: .*too new" "$OUTPUT" "what apt shows"
     testmatch "kernel $n has no NVIDIA modules: .*too new" "$(motd)" "login notice"
     same_modules
+
+    # From 7.x on Debian's headers bring modules.builtin, which image packages alone had before.
+    story "$LABEL: headers alone are no kernel to be warned of"
+    fresh kernel
+    testsuccess apt install "$(headers $n)"
+    touch "$C/lib/modules/$n/modules.builtin" "$C/lib/modules/$n/modules.order"
+    testmatch "^$n: .*too new" "$(inside /usr/lib/nvidia-p2p/modules status)" "status"
+    testequal '' "$(motd)" "login notice"
+    same_modules
+    metrics $n no
 
     story "$LABEL: the image first, its headers later"
     if ! slow "once more"; then
@@ -374,20 +384,27 @@ breaking() {
     dpkg-deb --root-owner-group -Zgzip -b "$d" "$C/debs/breaking.deb" >/dev/null
 }
 
-# metrics_name KERNEL: the metrics name it, on a machine with GPUs to which the kernels of this root are given.
-metrics_name() {
-    local verify=$P2P_OUT/build/tools/p2p-verify/p2p-verify m=$P2P_WORK/machine
-    story "$LABEL: metrics name kernel $1 before it is booted"
+# metrics KERNEL [no]: the metrics name it, or do not, on a machine with GPUs to which that kernel of this root is given.
+metrics() {
+    local verify=$P2P_OUT/build/tools/p2p-verify/p2p-verify m=$P2P_WORK/machine test=testmatch
+    local finding="^nvidia_p2p_finding.*id=\"no-module-for-kernel\".*subject=\"$1\""
+    if [ -n "${2:-}" ]; then
+        test=testnomatch
+        story "$LABEL: metrics do not name headers alone"
+    else
+        story "$LABEL: metrics name kernel $1 before it is booted"
+    fi
     if [ ! -x "$verify" ]; then skip "$verify is not built; run ci/test"; return 0; fi
     rm -rf "$m"
     mkdir "$m"
     tar -C "$m" --strip-components=1 -xzf "$P2P_TOP/tests/fixtures/machines/ready.tar.gz"
     mkdir -p "$m/var/lib/nvidia-p2p/kernels" "$m/lib/modules" "$m/boot"
     cp -a "$C/lib/modules/$1" "$m/lib/modules/"
-    cp "$C/boot/vmlinuz-$1" "$m/boot/"
+    if [ -z "${2:-}" ]; then cp "$C/boot/vmlinuz-$1" "$m/boot/"; fi
     cp "$C/var/lib/nvidia-p2p/kernels/$1" "$m/var/lib/nvidia-p2p/kernels/"
     testsuccess "$verify" --level env --root "$m" --prometheus "$P2P_WORK/machine.prom"
-    testmatch "^nvidia_p2p_finding.*id=\"no-module-for-kernel\".*subject=\"$1\"" "$(cat "$P2P_WORK/machine.prom")" "the metrics"
+    testmatch '^nvidia_p2p_' "$(cat "$P2P_WORK/machine.prom")" "the metrics"
+    $test "$finding" "$(cat "$P2P_WORK/machine.prom")" "the metrics"
 }
 
 # give_key SUITE: a key of the administrator's, where this dkms takes it from.

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 
@@ -213,6 +214,23 @@ std::string all(const std::string& dir) {
 }
 
 }  // namespace
+
+// Debian's headers bring modules.builtin from 7.x on, its image vmlinuz beside the modules.
+BOOST_AUTO_TEST_CASE(headers_alone_are_no_kernel) {
+    const Temp t;
+    const std::string modules = t.dir + "/root/lib/modules/";
+    for (const char* release : {"7.3.1-headers", "7.3.2-image", "6.12.1-older", "6.1.1-folder"}) {
+        put(modules + release + "/modules.builtin", "");
+        put(modules + release + "/build/Makefile", "");
+    }
+    put(modules + "7.3.2-image/vmlinuz", "");
+    put(modules + "6.1.1-folder/kernel/fs/x.ko", "");
+    put(t.dir + "/root/boot/vmlinuz-6.12.1-older", "");
+    std::set<std::string> found;
+    for (const auto& k : at(t.dir + "/root").kernels) found.insert(k.release);
+    const std::set<std::string> wanted = {"7.3.2-image", "6.12.1-older", "6.1.1-folder"};
+    BOOST_TEST(found == wanted, boost::test_tools::per_element());
+}
 
 // A machine that names itself wherever it can: nothing of it is in what gather writes.
 BOOST_AUTO_TEST_CASE(a_snapshot_names_nobody) {

@@ -157,9 +157,10 @@ void readKernels(Machine& m, Facts& facts) {
         k.running = facts.kernel && *facts.kernel == release;
         k.headers = m.exists(dir + "/build/Makefile");
         const auto files = nvidiaFiles(m, dir);
-        // Headers alone leave a folder behind that no kernel will ever use.
-        const bool image = m.exists("/boot/vmlinuz-" + release) ||
-                           m.exists(dir + "/modules.builtin") || m.isFolder(dir + "/kernel");
+        // Headers alone leave a folder behind that no kernel will ever use; from 7.x on Debian's
+        // bring modules.builtin too.
+        const bool image = m.exists("/boot/vmlinuz-" + release) || m.exists(dir + "/vmlinuz") ||
+                           m.isFolder(dir + "/kernel");
         if (!image && files.empty() && !k.running) continue;
         if (!image) m.note(dir, {Machine::Entry::Folder, ""});
         const std::string chosen = chosenFile(m, dir);
