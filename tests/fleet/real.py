@@ -100,6 +100,8 @@ class RealHost(simulate.Host):
         self.prepare()
         rc = self.run("apt-get", "-y", "--allow-downgrades", *arguments)
         self.look()
+        if rc == 0:
+            self.asked_for(arguments)
         return rc == 0
 
     def upgrade(self, how):
@@ -109,6 +111,10 @@ class RealHost(simulate.Host):
         rc = self.run("unattended-upgrade", "-v")
         self.look()
         return rc == 0
+
+    def automatic(self):
+        self.run("apt-mark", "showauto")
+        return [name for name in self.last.split() if "nvidia" in name]
 
     def broken(self, branch):
         return f"not configured: {self.odd}" if self.odd else super().broken(branch)
@@ -124,21 +130,24 @@ def rollback(folder):
     host.act("install", "nvidia-driver-550-open", "nvidia-p2p-dkms")
     host.act("dist-upgrade")
     host.act("dist-upgrade")
-    if host.release("nvidia-p2p-dkms") != new or host.broken("550"):
-        return f"before: {host.broken('550')}, {host.release('nvidia-p2p-dkms')}"
+    if host.release("nvidia-p2p-dkms") != new or host.lost("550"):
+        return f"before: {host.lost('550')}, {host.release('nvidia-p2p-dkms')}"
     with open(os.path.join(simulate.TOP, "docs", "fleet.md"), encoding="utf-8") as f:
         block = re.search(r"<!-- rollback -->\n```sh\n(.*?)```", f.read(), re.S)
     if not block:
         return "docs/fleet.md: no command marked <!-- rollback -->"
-    command = re.sub(r"VERSION", f"{old}+p2p1-1", block[1])
-    if host.run("sh", "-c", "export APT_LISTCHANGES_FRONTEND=none; " + command.replace("dist-upgrade", "-y dist-upgrade").replace("install", "-y install")):
+    command = block[1].replace("VERSION", f"{old}+p2p1-1").replace("BRANCH", "550")
+    automatic = host.automatic()
+    if host.run("sh", "-c", "export APT_LISTCHANGES_FRONTEND=none; " + command.replace("apt-get ", "apt-get -y ")):
         return f"the documented command failed: {host.last}"
     host.look()
+    if host.automatic() != automatic:
+        return f"the command changed what apt takes for automatically installed: {automatic}, {host.automatic()}"
     for step in ("after the command", "after upgrade", "after unattended-upgrade", "after dist-upgrade"):
         if step != "after the command":
             host.upgrade({"after upgrade": "upgrade", "after unattended-upgrade": "unattended"}.get(step, "dist-upgrade"))
-        if host.broken("550") or host.release("nvidia-p2p-dkms") != old or host.release("nvidia-driver-550-open") != old:
-            return f"{step}: {host.broken('550')}, module {host.release('nvidia-p2p-dkms')}, driver {host.release('nvidia-driver-550-open')}"
+        if host.lost("550") or host.release("nvidia-p2p-dkms") != old or host.release("nvidia-driver-550-open") != old:
+            return f"{step}: {host.lost('550')}, module {host.release('nvidia-p2p-dkms')}, driver {host.release('nvidia-driver-550-open')}"
     return None
 
 

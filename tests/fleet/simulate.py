@@ -29,6 +29,7 @@ import hashlib
 import os
 import random
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -248,9 +249,12 @@ Dir::Cache::srcpkgcache ""; Dir::Cache::pkgcache "";
             self.installed.pop(name, None)
         for name, version in re.findall(r"^Inst (\S+) (?:\[\S+\] )?\((\S+)", out, re.M):
             self.installed[name] = self.candidates(name)[version]
-        if arguments[0] == "install" and "--only-upgrade" not in arguments:
-            self.manual.update(re.split("[=/]", a)[0] for a in arguments[1:] if not a.startswith("-"))
+        self.asked_for(arguments)
         return True
+
+    def asked_for(self, arguments):
+        if arguments[0] == "install" and "--only-upgrade" not in arguments:
+            self.manual.update(re.split("[=/]", a)[0] for a in arguments[1:] if re.match("[a-z]", a))
 
     def upgrade(self, how):
         """One run of an upgrade, as a person or as unattended-upgrades does it."""
@@ -279,6 +283,11 @@ Dir::Cache::srcpkgcache ""; Dir::Cache::pkgcache "";
                 return f"module {module}, {part}-{branch} {self.release(f'{part}-{branch}')}"
         return None
 
+    def lost(self, branch):
+        """The same for a host on which nothing may go that was asked for by name, such as a metapackage."""
+        gone = sorted(self.manual - set(self.installed))
+        return self.broken(branch) or (f"{gone[0]} is gone" if gone else None)
+
 
 def scratch(root, what):
     """A folder that apt, this machine's or that in root, can see."""
@@ -302,7 +311,7 @@ def history(seed, folder, drop=None, pin=True, pin_first=False, system="", answe
             host.act("install", "nvidia-headless-no-dkms-550-open")
         if not host.act("install", "nvidia-p2p-dkms") or not host.release("nvidia-p2p-pin"):
             return f"seed {seed}, {kind}: first installation failed:\n{host.last}", 0, host.calls
-        wrong = host.broken("550")
+        wrong = host.lost("550")
         if wrong:
             return f"seed {seed}, {kind}: after the first installation: {wrong}", 0, host.calls
         streams = {s: RELEASES[1:] for s in ("userland", "module", "pin")}
@@ -323,14 +332,14 @@ def history(seed, folder, drop=None, pin=True, pin_first=False, system="", answe
                 continue
             host.upgrade(how)
             steps += 1
-            wrong = host.broken("550")
+            wrong = host.lost("550")
             if wrong:
                 return f"seed {seed}, {kind}: {wrong}\n  " + "\n  ".join(log[-6:]) + f"\n{host.last}", steps, host.calls
         # A pin that is upgraded counts from the next run on.
         for _ in range(3):
             host.upgrade("upgrade")
             steps += 1
-            wrong = host.broken("550")
+            wrong = host.lost("550")
             if wrong:
                 return f"seed {seed}, {kind}: {wrong}, at the end", steps, host.calls
         if host.release("nvidia-p2p-dkms") != RELEASES[-1]:
@@ -445,7 +454,7 @@ def moved_host(folder, root, keep_old):
         host.publish("p2p", ours("550", up), True)
         host.act(*(["install", "nvidia-driver-550-open", "nvidia-p2p-dkms"] if up == old else ["dist-upgrade"]))
     host.act("dist-upgrade")
-    before = host.broken("550") or (host.release("nvidia-p2p-dkms") != new and "the new release did not arrive")
+    before = host.lost("550") or (host.release("nvidia-p2p-dkms") != new and "the new release did not arrive")
     if not keep_old:
         host.archives["p2p"] = {}
         host.publish("p2p", ours("550", old), True)
@@ -467,11 +476,11 @@ def rollback(o):
             if not wrong and not commands:
                 wrong = "marks no command"
             for c in commands:
-                words = c.replace("VERSION", f"{old}+p2p1-1").split()
+                words = shlex.split(c.replace("VERSION", f"{old}+p2p1-1").replace("BRANCH", "550"))
                 words.sort(key=lambda w: w not in ("install", "dist-upgrade"))
                 if not wrong and not host.act(*words):
                     wrong = f"{c.strip()}: refused"
-            wrong = wrong or host.broken("550") or (
+            wrong = wrong or host.lost("550") or (
                 host.release("nvidia-p2p-dkms") != old and f"ends at {host.release('nvidia-p2p-dkms')}, not {old}")
             # These are what the documents have to avoid.
             if what in ONE_LINE:

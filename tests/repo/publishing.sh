@@ -290,7 +290,7 @@ rollbacks() {
         testnomatch 'clients see' "$OUTPUT"
     done
     # In two steps, as tests/fleet/simulate.py rollback shows.
-    testmatch 'install --allow-downgrades nvidia-p2p-pin/SUITE && apt-get install --allow-downgrades nvidia-p2p-dkms/SUITE' \
+    testmatch 'install --allow-downgrades nvidia-p2p-pin/SUITE && apt-get install --allow-downgrades --only-upgrade nvidia-p2p-dkms/SUITE .\?installed\?name' \
         "$("$P2P_TOP/apt-repo/rollback" --help | tr -s ' \n' ' ')" "what hosts do"
 }
 
