@@ -168,7 +168,7 @@ kernels_stories() {
     story "$LABEL: a broken release keeps the old modules, the way back is one command"
     fresh kernel
     testfailure apt install "$(dkms_deb "$V8-1")"
-    testmatch "^nvidia-p2p: error: build for kernel $K failed: .*broken on purpose" "$OUTPUT" "what apt shows"
+    testmatch "^nvidia-p2p: error: build for kernel ${K//+/\\+} failed: .*broken on purpose" "$OUTPUT" "what apt shows"
     same_modules
     testsuccess apt install "$(dkms_deb "$V1-1")"
     testequal ii "$(package_state nvidia-p2p-dkms)" "state"
