@@ -109,7 +109,7 @@ ensure_packages() {
     [ "$(id -u)" -eq 0 ] || die 1 "missing packages:$_names; run as root: apt-get install$_names"
     say "installing:$_names"
     # shellcheck disable=SC2086
-    DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends --no-upgrade --no-remove \
+    DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends --no-upgrade --no-remove \
         $_names >"${TMPDIR:-/tmp}/p2p-apt.$$" 2>&1 ||
         { tail -n 5 "${TMPDIR:-/tmp}/p2p-apt.$$" >&2; die 1 "apt-get install failed for:$_names"; }
     rm -f "${TMPDIR:-/tmp}/p2p-apt.$$"
