@@ -94,6 +94,7 @@ client_stories() {
         base changed
         client changed changed
         testsuccess update
+        sleep 1.1 # If-Modified-Since has whole seconds
         sed -i "s/^$field: .*/$field: other/" "$WWW/changed/dists/jammy/Release"
         sign_release changed old
         testfailure update
@@ -104,6 +105,7 @@ client_stories() {
     base mixed
     client mixed mixed
     testsuccess update
+    sleep 1.1 # If-Modified-Since has whole seconds
     SUITE=jammy-canary publish mixed old "$(deb 6.6)" >/dev/null
     cp -a "$WWW/mixed/dists/jammy-canary/." "$WWW/mixed/dists/jammy/"
     testfailure update
@@ -143,6 +145,7 @@ client_stories() {
     story "$label: half a mirror without by-hash files fails and keeps the old lists"
     client half half
     testsuccess update
+    sleep 1.1 # If-Modified-Since has whole seconds
     cp "$P2P_WORK/half-new/"{InRelease,Release,Release.gpg} "$WWW/half/dists/jammy/"
     cp "$P2P_WORK/half-old/main/binary-amd64/"Packages* "$WWW/half/dists/jammy/main/binary-amd64/"
     rm -rf "$WWW/half/dists/jammy/main/binary-amd64/by-hash"
