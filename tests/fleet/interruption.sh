@@ -69,18 +69,18 @@ after_cut() { # WHERE
 }
 
 # point I OF: the first half of the points lies before the modules are switched, where nearly all of the
-# time goes; the other half, and a single one, is after it begins, where the dangerous moments are.
+# time goes; the other half is after it begins, where the dangerous moments are.
 # The last three of many, and the last of few, are where the folders change places.
 point() {
     local half=$(($2 / 2))
-    if [ "$1" -gt $(($2 > 9 ? $2 - 3 : $2 > 1 ? $2 - 1 : 1)) ]; then echo $((swap + $1 - ($2 > 9 ? $2 - 1 : $2)));
+    if [ "$1" -gt $(($2 > 9 ? $2 - 3 : $2 - 1)) ]; then echo $((swap + $1 - ($2 > 9 ? $2 - 1 : $2)));
     elif [ "$1" -le "$half" ]; then echo $((switch * $1 / (half + 1))); else
         echo $((switch + (total - switch) * ($1 - half - 1) / ($2 - half) + 2))
     fi
 }
 
 interruption_stories() {
-    local points first=1 mode n i hit
+    local points mode n i hit
     with_module "$1"
     story "$LABEL: an upgrade under the eye of strace"
     make_ready
@@ -93,10 +93,9 @@ interruption_stories() {
         "$total" "$switch" "$swap"
 
     points=20
-    # The second of two is where the folders change places.
-    [ -z "$slice" ] || points=2 first=2
-    story "$LABEL: SIGKILL at $((points - first + 1)) points of an upgrade"
-    for i in $(seq "$first" "$points"); do
+    [ -z "$slice" ] || points=1
+    story "$LABEL: SIGKILL at $points points of an upgrade"
+    for i in $(seq "$points"); do
         n=$(point "$i" "$points")
         # Everything at once, as the kernel does when memory is out, and one process alone.
         mode=$(test $((i % 2)) -eq 1 && echo all || echo one)
